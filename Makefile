@@ -106,5 +106,5 @@ sbom:
 		--output-file dist/quorate.cdx.json build/sbom/quorate/bin/python
 
 clean:
-	rm -rf src/quorate/infer/kernels/kernels-* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build dist
+	rm -rf src/quorate/model/kernels/kernels-* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

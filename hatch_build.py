@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent
 SOURCES = ROOT / "native"
-KERNELS = Path("quorate", "infer", "kernels")
+KERNELS = Path("quorate", "model", "kernels")
 # Rounding must not depend on what a compiler happens to fuse.
 FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
 FLAGS += ["-Wall", "-Wextra", "-Wno-psabi"]  # vectors are never passed between files

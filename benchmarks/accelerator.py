@@ -30,15 +30,15 @@ from numpy.typing import NDArray
 
 import arrays
 import options
-from quorate.encode.encoded import Encoded
-from quorate.infer import loop
-from quorate.infer.engines import plain
-from quorate.infer.engines.jax import JaxEngine
-from quorate.infer.engines.jax.lanes import shares_of
-from quorate.infer.engines.protocol import Counts, Decoded, Engine, Likely, Tables
-from quorate.infer.parts.dirichlet import log_mean
-from quorate.infer.parts.truth import Chain, LabelCounts
-from quorate.infer.start import Start
+from quorate.crowd.crowd import Crowd
+from quorate.model import loop
+from quorate.model.engines import plain
+from quorate.model.engines.jax import JaxEngine
+from quorate.model.engines.jax.lanes import shares_of
+from quorate.model.engines.protocol import Counts, Decoded, Engine, Likely, Tables
+from quorate.model.parts.dirichlet import log_mean
+from quorate.model.parts.truth import Chain, LabelCounts
+from quorate.model.start import Start
 
 Ints = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ class PlainEngine:
 
     rounding = 1e-9
 
-    def __init__(self, encoded: Encoded, votes: Engine) -> None:
+    def __init__(self, encoded: Crowd, votes: Engine) -> None:
         self._encoded, self._votes = encoded, votes
 
     def vote(self, table: NDArray[np.float64], smoothing: float, temper: float = 1.0) -> Counts:
@@ -86,7 +86,7 @@ class PlainEngine:
 
 
 def paths(
-    encoded: Encoded, model: loop.Model, documents: NDArray[np.int64]
+    encoded: Crowd, model: loop.Model, documents: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Tokens of some documents, and their tags by NumPy."""
     tables, chain = model.tables(encoded.cells, log_mean), model.truth.chain(log_mean)

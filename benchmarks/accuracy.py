@@ -26,8 +26,8 @@ import quorate
 from quorate import Corpus, Result, score
 from quorate.choose.choice import CHOSEN, choose
 from quorate.corpus.tags import Invalid, find_spans
-from quorate.models.prepared import prepare
-from quorate.models.settings import Settings
+from quorate.model.prepared import prepare
+from quorate.model.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

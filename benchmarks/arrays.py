@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.encode.encoded import Cells, Encoded
-from quorate.infer import loop
-from quorate.infer.parts.annotators import AnnotatorPrior
-from quorate.infer.parts.confusions import Sequential
-from quorate.infer.parts.text import Words
-from quorate.infer.parts.truth import Markov
+from quorate.crowd.crowd import Cells, Crowd
+from quorate.model import loop
+from quorate.model.parts.annotators import AnnotatorPrior
+from quorate.model.parts.confusions import Sequential
+from quorate.model.parts.text import Words
+from quorate.model.parts.truth import Markov
 
 TAGS = TagSet.of_types(Scheme.BIO, ["LOC", "MISC", "ORG", "PER"])
 N_WORDS = 50_000
@@ -18,7 +18,7 @@ N_WORDS = 50_000
 
 def simulated(
     n_tokens: int, per_document: int = 5, *, tags: TagSet = TAGS, n_annotators: int = 500, seed: int = 0
-) -> Encoded:
+) -> Crowd:
     """Truth from a chain, words from a Zipf law shifted by the label, labels right in 60 to 95 of 100 cases."""
     rng = np.random.default_rng(seed)
     J = len(tags.labels)
@@ -64,7 +64,7 @@ def simulated(
     rank = np.cumsum(occurs, dtype=np.int32) - 1
     row, label = np.divmod(np.flatnonzero(occurs), J)
     annotator, previous = np.divmod(row, J)
-    return Encoded(
+    return Crowd(
         tags,
         tuple(f"a{k}" for k in range(n_annotators)),
         tuple(f"w{v}" for v in range(N_WORDS)),
@@ -78,7 +78,7 @@ def simulated(
     )
 
 
-def stored(encoded: Encoded, path: str) -> None:
+def stored(encoded: Crowd, path: str) -> None:
     """Write a simulated crowd as ``quorate encode`` writes one, but all at once."""
     from quorate.storage.arrays import Arrays, Workspace, write
     from quorate.storage.corpora import _KIND, VERSION, _add_layout
@@ -141,7 +141,7 @@ def stored(encoded: Encoded, path: str) -> None:
         write(path, arrays, text)
 
 
-def model_of(encoded: Encoded) -> loop.Model:
+def model_of(encoded: Crowd) -> loop.Model:
     """bsc-seq with its default settings."""
     prior = AnnotatorPrior(encoded.tagset, 1.0, 30.0)
     words = Words.of(len(encoded.words), len(encoded.tagset.labels), 0.3)

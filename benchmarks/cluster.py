@@ -1,6 +1,6 @@
 """A Dask cluster on this machine: how it scales, and what becomes of a fit when a worker or the scheduler is killed.
 
-Encoded files of a simulated crowd (three labels, five annotators a document) are read by workers in processes of their
+Crowd files of a simulated crowd (three labels, five annotators a document) are read by workers in processes of their
 own, one thread each. One run times passes on one thread of this process, on one worker and on all of them; kills a
 worker in the middle of a pass, then the scheduler, and goes on from the checkpoint with a new cluster. All results are
 compared: with the cluster's own to the last bit, with those of one machine by tags and bounds.
@@ -26,8 +26,8 @@ from distributed import Client
 import options
 import quorate
 import speed
-from quorate.infer.kernels.cores import available_threads
-from quorate.infer.loop import Progress
+from quorate.model.kernels.cores import available_threads
+from quorate.model.loop import Progress
 from quorate.storage.corpora import store
 
 _ANNOTATORS_A_DOCUMENT = 5

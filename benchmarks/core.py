@@ -18,7 +18,7 @@ import numpy as np
 
 import options
 import quorate
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.estimators.bsc import BSC
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -19,9 +19,9 @@ import quorate
 from quorate.corpus.tags import Invalid
 from quorate.estimators.capabilities import Tunes
 from quorate.estimators.methods import estimator
-from quorate.models.prepared import prepare
-from quorate.models.settings import Decode
-from quorate.models.votes import majority
+from quorate.model.prepared import prepare
+from quorate.model.settings import Decode
+from quorate.model.votes import majority
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 

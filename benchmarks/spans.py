@@ -25,9 +25,9 @@ import options
 import quorate
 from quorate import Corpus, Result, score
 from quorate.corpus.tags import find_spans
-from quorate.infer import spans as inference
-from quorate.infer.parts import responses
-from quorate.models import spans as consensus
+from quorate.model import spans as consensus
+from quorate.model import spans as inference
+from quorate.model.parts import responses
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -28,11 +28,11 @@ import options
 import rivals
 from quorate.corpus.records import Document
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.encode.encoded import Encoded
-from quorate.infer import loop
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.kernels import chain as kernels
-from quorate.infer.kernels.layout import Slice
+from quorate.crowd.crowd import Crowd
+from quorate.model import loop
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.kernels import chain as kernels
+from quorate.model.kernels.layout import Slice
 
 C_LOOP = r"""
 #include <string.h>
@@ -174,7 +174,7 @@ def hmmlearn_seconds(work: Any, start: Any, trans: Any) -> float | None:
     return best_of(run, 2)
 
 
-def fit_seconds(encoded: Encoded, passes: int = 5) -> float:
+def fit_seconds(encoded: Crowd, passes: int = 5) -> float:
     """Seconds of all cores together for a pass, whole loop: what else the machine does is not counted."""
     engine = ThreadsEngine(encoded)
     seconds = []
@@ -190,7 +190,7 @@ def growth(plot: str | None = None) -> None:
     """Tokens 1×, 4×, 16×; labels; annotators."""
     base, lines = 100_000, dict[str, list[tuple[float, float]]]()
 
-    def measure(what: str, value: int, encoded: Encoded) -> float:
+    def measure(what: str, value: int, encoded: Crowd) -> float:
         seconds = fit_seconds(encoded)
         labels = len(encoded.event_cell)
         engine = ThreadsEngine(encoded)

@@ -27,7 +27,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Invalid
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS
-from quorate.models.prepared import prepare
+from quorate.model.prepared import prepare
 from quorate.result.result import Result
 from quorate.taggers import make_tagger
 from quorate.taggers.auto import worth_trying

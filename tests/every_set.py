@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from quorate.corpus.spans import Span
-from quorate.infer.kernels import spans as kernels
+from quorate.model.kernels import spans as kernels
 
 Place = tuple[int, int, int]
 """First token, token after the last, type."""

@@ -16,7 +16,7 @@ from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimato
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.progress import shown
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
-from quorate.models.prepared import Known, Prepared, prepare
+from quorate.model.prepared import Known, Prepared, prepare
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.storage import model_files

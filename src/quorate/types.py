@@ -23,13 +23,13 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind
 from quorate.corpus.records import Source
 from quorate.corpus.schemes import Invalid
-from quorate.encode.sharing import Sharing
+from quorate.crowd.sharing import Sharing
 from quorate.estimators.capabilities import Streams
 from quorate.estimators.updating import Updated
 from quorate.formats.layering import Layer
-from quorate.infer.loop import Progress, StopReason, Trace
-from quorate.infer.start import Start
-from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings, TruthModel, Zeros
+from quorate.model.loop import Progress, StopReason, Trace
+from quorate.model.settings import AnnotatorModel, Decode, Evidence, Inference, Settings, TruthModel, Zeros
+from quorate.model.start import Start
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
 from quorate.result.calibration import Calibration

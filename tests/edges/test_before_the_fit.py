@@ -310,7 +310,7 @@ def test_a_setting_by_its_former_name_works_and_is_told_once(
 
 
 def test_a_model_file_of_before_is_opened_without_a_warning() -> None:
-    from quorate.models.settings import present_names
+    from quorate.model.settings import present_names
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -20,7 +20,7 @@ from processes import Start
 from quorate import Corpus
 from quorate.cli.summaries import _beside_a_vote
 from quorate.formats.jsonl import write_corpus
-from quorate.models.settings import present_names
+from quorate.model.settings import present_names
 from quorate.storage.files.atomic import written_whole
 from running import Run
 
@@ -164,7 +164,7 @@ def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     import typer.main
 
     from quorate.cli import app
-    from quorate.models.settings import Settings
+    from quorate.model.settings import Settings
 
     options = typer.main.get_command(app).commands["aggregate"].params  # type: ignore[attr-defined]
     checked = 0

@@ -75,7 +75,7 @@ def test_everything_beside_the_code_is_in_it(wheel: zipfile.ZipFile) -> None:
     for kind in ("service/templates/", "service/static/", "service/database/migrations/versions/", "report/assets/"):
         assert any(kind in name for name in wanted), kind  # or nothing would be looked for
     assert wanted - there == set()
-    assert any("quorate/infer/kernels/kernels-base" in name for name in there)
+    assert any("quorate/model/kernels/kernels-base" in name for name in there)
 
 
 def test_nothing_else_is(wheel: zipfile.ZipFile) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
-from quorate.encode import algebra
-from quorate.encode.algebra import (
+from quorate.crowd import algebra
+from quorate.crowd.algebra import (
     count_pairs,
     document_of,
     document_of_events,
@@ -24,12 +24,12 @@ from quorate.encode.algebra import (
     without,
     without_pairs,
 )
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.kernels import said_for_sure
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.kernels import said_for_sure
 
 
-def corpus_with_gaps() -> Encoded:
+def corpus_with_gaps() -> Crowd:
     """Documents of which one has no token, one nobody labelled, and tokens that not everybody labelled."""
     documents = [
         Document("1", ("Ada", "sang"), {"a": ("B-PER", "O"), "b": (None, "O")}),

@@ -12,7 +12,7 @@ import quorate
 from quorate.active.suggest import next_labels
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import TagSet
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.result import shares
 from quorate.result.ambiguity import ambiguity_of
 from quorate.result.readings import most_ambiguous

@@ -12,15 +12,15 @@ from scipy.special import gammaln, logsumexp
 from problems import dense_sequential_prior, random_corpus, tagset, valid_paths
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.from_corpus import encode, encode_known
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Counts
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
-from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
-from quorate.infer.parts.text import Shapes, Words
-from quorate.infer.parts.truth import Independent, LabelCounts, Markov, Truth, Uniform
+from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.encode import encode, encode_known
+from quorate.model import loop
+from quorate.model.engines.protocol import Counts
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
+from quorate.model.parts.confusions import ConfusionMatrix, Sequential
+from quorate.model.parts.text import Shapes, Words
+from quorate.model.parts.truth import Independent, LabelCounts, Markov, Truth, Uniform
 
 Floats = NDArray[np.float64]
 ANNOTATORS = [Accuracy, Spammer, ClassVector, ConfusionMatrix, Sequential]
@@ -35,7 +35,7 @@ def polya(prior: Floats, counts: Floats) -> float:
     return float(np.sum(rows) + np.sum(gammaln(prior[live] + counts[live]) - gammaln(prior[live])))
 
 
-def truth_evidence(model: Truth, tags: TagSet, encoded: Encoded, truth: NDArray[np.int64]) -> float:
+def truth_evidence(model: Truth, tags: TagSet, encoded: Crowd, truth: NDArray[np.int64]) -> float:
     J = len(tags.labels)
     if isinstance(model, Uniform):
         return -len(truth) * float(np.log(J))
@@ -52,7 +52,7 @@ def truth_evidence(model: Truth, tags: TagSet, encoded: Encoded, truth: NDArray[
     return polya(prior, counts)
 
 
-def events(encoded: Encoded) -> list[tuple[int, int, int, int]]:
+def events(encoded: Crowd) -> list[tuple[int, int, int, int]]:
     """(token, annotator, previous, label) of everything that was said."""
     cells: Cells = encoded.cells
     return [
@@ -62,7 +62,7 @@ def events(encoded: Encoded) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def annotator_evidence(kind: type[Annotators], tags: TagSet, encoded: Encoded, truth: NDArray[np.int64]) -> float:
+def annotator_evidence(kind: type[Annotators], tags: TagSet, encoded: Crowd, truth: NDArray[np.int64]) -> float:
     J, K = len(tags.labels), len(encoded.annotators)
     said = events(encoded)
     pair = np.array([ALPHA0 + EPSILON0, ALPHA0])
@@ -96,14 +96,14 @@ def annotator_evidence(kind: type[Annotators], tags: TagSet, encoded: Encoded, t
     return float(logsumexp(totals))
 
 
-def shapes_of(encoded: Encoded) -> Shapes:
+def shapes_of(encoded: Crowd) -> Shapes:
     """All words but the last are written alike; one shape is that of no word."""
     shape = np.zeros(len(encoded.words), np.int8)
     shape[-1] = 1
     return Shapes(shape, 3)
 
 
-def word_evidence(J: int, encoded: Encoded, truth: NDArray[np.int64], shapes: Shapes | None) -> float:
+def word_evidence(J: int, encoded: Crowd, truth: NDArray[np.int64], shapes: Shapes | None) -> float:
     counts = np.zeros((J, len(encoded.words)))
     np.add.at(counts, (truth, encoded.word), 1)
     if shapes is None:
@@ -118,7 +118,7 @@ def log_evidence(
     kind: type[Annotators],
     truth_model: Truth,
     tags: TagSet,
-    encoded: Encoded,
+    encoded: Crowd,
     known: NDArray[np.int32],
     shapes: Shapes | None = None,
 ) -> float:
@@ -143,7 +143,7 @@ def log_evidence(
     return float(logsumexp(totals))
 
 
-def problem(seed: int, tags: TagSet) -> tuple[Corpus, Encoded]:
+def problem(seed: int, tags: TagSet) -> tuple[Corpus, Crowd]:
     rng = np.random.default_rng(seed)
     corpus = random_corpus(rng, tags, n_documents=2, longest=2, n_annotators=2, n_words=2, missing=0.15)
     return corpus, encode(corpus, tags)
@@ -153,7 +153,7 @@ def fitted(
     kind: type[Annotators],
     truth_kind: type[Truth],
     tags: TagSet,
-    encoded: Encoded,
+    encoded: Crowd,
     known: NDArray[np.int32],
     shapes: Shapes | None = None,
 ) -> tuple[loop.Fit, Truth]:

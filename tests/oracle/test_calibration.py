@@ -13,12 +13,12 @@ from problems import random_corpus, tagset
 from quorate import Corpus, Document
 from quorate.corpus.profiles import Believed, Profile
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.encode.from_corpus import encode, encode_known
-from quorate.infer import loop
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
-from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
-from quorate.infer.parts.truth import Markov
+from quorate.crowd.encode import encode, encode_known
+from quorate.model import loop
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
+from quorate.model.parts.confusions import ConfusionMatrix, Sequential
+from quorate.model.parts.truth import Markov
 
 ALPHA0, EPSILON0 = 1.0, 3.0
 

@@ -17,11 +17,11 @@ from quorate.choose.hidden import Agreement
 from quorate.choose.trials import Run, benches_over, hidden_in, span_benches_of
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import Spans
-from quorate.encode.sharing import Sharing
-from quorate.infer.engines.factory import Engines
-from quorate.models.prepared import prepare
-from quorate.models.settings import Evidence, Settings
+from quorate.crowd.algebra import Spans
+from quorate.crowd.sharing import Sharing
+from quorate.model.engines.factory import Engines
+from quorate.model.prepared import prepare
+from quorate.model.settings import Evidence, Settings
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Check, SpanTallies, certify, expected_scores
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from problems import Enumerated, enumerate_paths, random_corpus, tagset
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Invalid, Scheme, TagSet, find_spans
-from quorate.encode.from_corpus import encode, encode_known
+from quorate.crowd.encode import encode, encode_known
 from quorate.errors import FitError
-from quorate.infer.engines import plain
-from quorate.infer.engines.protocol import Tables
-from quorate.infer.engines.threads import ThreadsEngine, cell_counts_of
-from quorate.infer.kernels import chain as kernels
-from quorate.infer.parts.truth import Chain
+from quorate.model.engines import plain
+from quorate.model.engines.protocol import Tables
+from quorate.model.engines.threads import ThreadsEngine, cell_counts_of
+from quorate.model.kernels import chain as kernels
+from quorate.model.parts.truth import Chain
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}

@@ -21,15 +21,15 @@ from quorate.choose.correlation import shared_mistakes
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.corpus.tags import Scheme, find_spans
-from quorate.encode.algebra import seen_pairs
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
+from quorate.crowd.algebra import seen_pairs
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
 
 Named = dict[frozenset[str], float]
 
 
-def encoded(corpus: Corpus) -> Encoded:
+def encoded(corpus: Corpus) -> Crowd:
     return encode(corpus, corpus.tagset())
 
 
@@ -362,7 +362,7 @@ def test_weights_in_pieces_are_those_of_all_at_once(monkeypatch: pytest.MonkeyPa
     seen = rng.random(len(who)) < 0.6
     sharing = Sharing.of([(0, 1, 0.7), (1, 2, 0.4), (4, 5, 1.0)])
     at_once = sharing.weights(document[seen], who[seen])
-    monkeypatch.setattr("quorate.encode.sharing._PARTNERS_AT_ONCE", 7)
+    monkeypatch.setattr("quorate.crowd.sharing._PARTNERS_AT_ONCE", 7)
     np.testing.assert_array_equal(sharing.weights(document[seen], who[seen]), at_once)
 
 

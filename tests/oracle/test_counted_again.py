@@ -18,17 +18,17 @@ from quorate.choose.silence import first_votes
 from quorate.corpus.profiles import Believed
 from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import with_annotator
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode, encode_known
-from quorate.encode.sharing import Sharing
-from quorate.infer import loop
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.spans import SpanModel
-from quorate.models.build import model_of
-from quorate.models.consensus import conclude, counted_again
-from quorate.models.settings import AnnotatorModel, Evidence, Settings
-from quorate.models.spans import Heard, fit_spans, likely_spans, span_evidence
+from quorate.crowd.algebra import with_annotator
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode, encode_known
+from quorate.crowd.sharing import Sharing
+from quorate.model import loop
+from quorate.model.build import model_of
+from quorate.model.consensus import conclude, counted_again
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.settings import AnnotatorModel, Evidence, Settings
+from quorate.model.span_model import SpanModel
+from quorate.model.spans import Heard, fit_spans, likely_spans, span_evidence
 from quorate.result.calibration import AS_STATED
 from quorate.taggers.loop import TAGGER
 
@@ -36,7 +36,7 @@ CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def fitted(
-    weighed: Encoded, known: NDArray[np.int32] | None, annotator: AnnotatorModel
+    weighed: Crowd, known: NDArray[np.int32] | None, annotator: AnnotatorModel
 ) -> tuple[ThreadsEngine, loop.Model]:
     engine = ThreadsEngine(weighed, known=known)
     settings = Settings(annotator=annotator, temper=0.8)
@@ -102,7 +102,7 @@ def test_it_finds_more_where_bounds_are_vague_and_annotators_many(monkeypatch: p
         return score.strict(quorate.aggregate(corpus, tagger=None).tags, gold).f1
 
     counted = f1()
-    for module in ("quorate.models.consensus", "quorate.choose.evidence"):
+    for module in ("quorate.model.consensus", "quorate.choose.evidence"):
         monkeypatch.setattr(f"{module}.counted_again", lambda engine, model, heard, sharpness: model)
     assert counted > f1() + 0.005
 

@@ -15,7 +15,7 @@ from quorate import Corpus, Document, SettingsError, score
 from quorate.corpus.tags import Invalid
 from quorate.errors import ModelFileError
 from quorate.estimators.crf_ma import CRFMA, _Crowd
-from quorate.models.prepared import prepare
+from quorate.model.prepared import prepare
 from quorate.storage import model_files
 from quorate.taggers.exact_crf import Crf, train
 from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered

@@ -7,8 +7,8 @@ import pytest
 import scipy.special
 from scipy.stats import dirichlet as dirichlet_density
 
-from quorate.infer.kernels import gamma, special
-from quorate.infer.parts import dirichlet
+from quorate.model.kernels import gamma, special
+from quorate.model.parts import dirichlet
 
 A = np.array([0.7, 3.0, 12.0])
 P = np.array([1.0, 1.0, 2.0])

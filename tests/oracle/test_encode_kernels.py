@@ -7,14 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import quorate.encode.kernels
+import quorate.crowd.kernels
 from quorate.choose import hidden
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import token_of_events, without
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.lots import Lots, lots_of
+from quorate.crowd.algebra import token_of_events, without
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.lots import Lots, lots_of
 
 _BITS = 1 << 64
 _TAGS: tuple[Tag, ...] = (None, "O", "B-PER", "I-PER", "B-LOC")
@@ -36,7 +36,7 @@ def corpus_of(seed: int, *, soft: bool = False) -> Corpus:
     return Corpus(documents)
 
 
-def by_loops(corpus: Corpus, encoded: Encoded) -> list[list[tuple[str, str, str]]]:
+def by_loops(corpus: Corpus, encoded: Crowd) -> list[list[tuple[str, str, str]]]:
     """Of every token, who said what after what."""
     found = []
     for document in corpus:
@@ -51,7 +51,7 @@ def by_loops(corpus: Corpus, encoded: Encoded) -> list[list[tuple[str, str, str]
     return found
 
 
-def as_told(encoded: Encoded) -> list[list[tuple[str, str, str]]]:
+def as_told(encoded: Crowd) -> list[list[tuple[str, str, str]]]:
     cells, labels = encoded.cells, encoded.tagset.labels
     each = [
         (encoded.annotators[k], labels[before], labels[label])
@@ -65,8 +65,8 @@ def as_told(encoded: Encoded) -> list[list[tuple[str, str, str]]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_events_are_those_of_a_loop_over_tags(seed: int, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if table == "too large":
-        monkeypatch.setattr(quorate.encode.kernels, "_CELLS_PER_LABEL", 0)
-        monkeypatch.setattr(quorate.encode.kernels, "_FEW_CELLS", 0)
+        monkeypatch.setattr(quorate.crowd.kernels, "_CELLS_PER_LABEL", 0)
+        monkeypatch.setattr(quorate.crowd.kernels, "_FEW_CELLS", 0)
     corpus = corpus_of(seed)
     encoded = encode(corpus, corpus.tagset(), invalid=Invalid.KEEP)
     assert as_told(encoded) == by_loops(corpus, encoded)
@@ -80,7 +80,7 @@ def scattered(x: int) -> int:
     return x ^ x >> 31
 
 
-def lots_by_loops(encoded: Encoded, seed: int) -> Lots:
+def lots_by_loops(encoded: Crowd, seed: int) -> Lots:
     words: dict[int, int] = {}
     said: dict[tuple[int, int], int] = {}
     of_pair: dict[tuple[int, int], int] = {}

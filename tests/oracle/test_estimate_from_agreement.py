@@ -22,8 +22,8 @@ from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Document
 from quorate.corpus.simulate import Behaviour
 from quorate.corpus.simulate import crowd as simulated
-from quorate.encode.from_corpus import encode
-from quorate.models.votes import majority
+from quorate.crowd.encode import encode
+from quorate.model.votes import majority
 from quorate.result.calibration import AS_STATED
 from quorate.storage import model_files
 

@@ -13,7 +13,7 @@ from by_name import bsc, loaded
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Invalid, TagSet
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.estimators.methods import estimator
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.storage import model_files
@@ -161,7 +161,7 @@ def test_every_span_of_the_consensus_comes_out_in_one_way(seed: int) -> None:
 def test_habits_are_the_same_however_many_labels_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = quorate.aggregate(crowd(1), "bsc-cm").annotators.table
     for pieces in (2, 7, 1000):
-        monkeypatch.setattr("quorate.infer.marked._n_pieces", lambda *_, pieces=pieces: pieces)
+        monkeypatch.setattr("quorate.model.marked._n_pieces", lambda *_, pieces=pieces: pieces)
         np.testing.assert_allclose(quorate.aggregate(crowd(1), "bsc-cm").annotators.table, at_once, rtol=1e-12)
 
 

@@ -14,11 +14,11 @@ from quorate.choose import joining
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
-from quorate.encode.algebra import Spans, marked_spans, with_annotator
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
-from quorate.infer.engines.protocol import Decoded
-from quorate.models.votes import majority
+from quorate.crowd.algebra import Spans, marked_spans, with_annotator
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
+from quorate.model.engines.protocol import Decoded
+from quorate.model.votes import majority
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from quorate import Corpus, Document, score
 from quorate.corpus.profiles import Believed
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.errors import SettingsError
-from quorate.infer.parts.dirichlet import kl
-from quorate.models.build import parts_of
-from quorate.models.history import WithHistory, past_cells
+from quorate.model.build import parts_of
+from quorate.model.history import WithHistory, past_cells
+from quorate.model.parts.dirichlet import kl
 
 GOOD = Behaviour(miss=0.05, confuse=0.02)
 POOR = Behaviour(miss=0.5, confuse=0.3, start_late=0.3, invent=0.03)

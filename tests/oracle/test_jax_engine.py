@@ -19,26 +19,26 @@ from quorate.choose import hidden, trials
 from quorate.corpus.profiles import Believed
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.encode.from_corpus import encode, encode_known
+from quorate.crowd.encode import encode, encode_known
 from quorate.estimators.bsc import BSC
-from quorate.infer import loop
-from quorate.infer.engines import factory, plain
-from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.kernels import special
-from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior
-from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
-from quorate.infer.parts.text import Shapes, Words
-from quorate.infer.parts.truth import Chain, Markov
+from quorate.model import loop
+from quorate.model.engines import factory, plain
+from quorate.model.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.kernels import special
+from quorate.model.parts.annotators import Accuracy, AnnotatorPrior
+from quorate.model.parts.confusions import ConfusionMatrix, Sequential
+from quorate.model.parts.text import Shapes, Words
+from quorate.model.parts.truth import Chain, Markov
 
 pytest.importorskip("jax", reason="the extra 'jax' is not installed")
 
 import jax
 
-from quorate.infer.engines.jax import JaxEngine, lanes, tables
-from quorate.infer.engines.jax.device import advice, roomy
-from quorate.infer.engines.jax.lanes import shares_of
-from quorate.infer.engines.jax.sums import rows_of, summed, sums_by
+from quorate.model.engines.jax import JaxEngine, lanes, tables
+from quorate.model.engines.jax.device import advice, roomy
+from quorate.model.engines.jax.lanes import shares_of
+from quorate.model.engines.jax.sums import rows_of, summed, sums_by
 
 Floats = NDArray[np.float64]
 SINGLE: dict[str, Any] = {"rtol": 2e-5, "atol": 2e-5}
@@ -259,8 +259,8 @@ def test_needs_no_file_format() -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.split('.')[0] in ('msgspec', 'typer', 'rich', 'dask'): raise ImportError(name)\n"
         "sys.meta_path.insert(0, Refuse())\n"
-        "import quorate.infer.loop, quorate.infer.parts.annotators, quorate.infer.parts.text\n"
-        "import quorate.infer.engines.jax\n"
+        "import quorate.model.loop, quorate.model.parts.annotators, quorate.model.parts.text\n"
+        "import quorate.model.engines.jax\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -17,18 +17,18 @@ import quorate
 from quorate import BSC, Corpus, Result
 from quorate.choose.evidence import span_benches
 from quorate.choose.hidden import hide
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
 from quorate.estimators.options import EvidenceName
-from quorate.infer import loop
-from quorate.infer.candidates import looked_up, voted_spans
-from quorate.infer.engines.factory import Engines
-from quorate.infer.parts.responses import Responses
-from quorate.infer.spans import WEIGHTS_OF_PASSAGES, SpanModel, prior_log_odds
-from quorate.models.consensus import conclude
-from quorate.models.places import without_types
-from quorate.models.settings import Evidence
-from quorate.models.spans import Heard
+from quorate.model import loop
+from quorate.model.candidates import looked_up, voted_spans
+from quorate.model.consensus import conclude
+from quorate.model.engines.factory import Engines
+from quorate.model.parts.responses import Responses
+from quorate.model.places import without_types
+from quorate.model.settings import Evidence
+from quorate.model.span_model import WEIGHTS_OF_PASSAGES, SpanModel, prior_log_odds
+from quorate.model.spans import Heard
 from quorate.result.calibration import AS_STATED
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}

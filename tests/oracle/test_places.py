@@ -15,10 +15,10 @@ from problems import random_corpus
 from quorate import BSC, Corpus, Document, Result
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet, find_pieces
-from quorate.encode.from_corpus import encode_known
-from quorate.infer.engines.protocol import Decoded
-from quorate.models.places import known_places, places_of, typed_spans, with_types, without_types
-from quorate.models.prepared import prepare
+from quorate.crowd.encode import encode_known
+from quorate.model.engines.protocol import Decoded
+from quorate.model.places import known_places, places_of, typed_spans, with_types, without_types
+from quorate.model.prepared import prepare
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-12}
 SCHEMES = [Scheme.BIO, Scheme.BIOES, Scheme.IO]

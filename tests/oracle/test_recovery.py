@@ -10,7 +10,7 @@ from by_name import bsc
 from quorate import Corpus
 from quorate.corpus.simulate import KINDS, Behaviour, crowd, from_matrices
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.infer.parts.dirichlet import log_mean
+from quorate.model.parts.dirichlet import log_mean
 
 Floats = NDArray[np.float64]
 TAGS = TagSet.of_types(Scheme.BIO, ["X"])

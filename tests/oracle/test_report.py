@@ -19,7 +19,7 @@ from quorate.corpus.records import Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.errors import SettingsError
-from quorate.infer.parts.dirichlet import log_mean
+from quorate.model.parts.dirichlet import log_mean
 from quorate.report.data import collect
 from quorate.report.influence import influences
 from quorate.report.people import people, wilson

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import digamma
 
-from quorate.infer.kernels.spans import N_RESPONSES
-from quorate.infer.parts.dirichlet import log_mean
-from quorate.infer.parts.responses import _POOLED, NOT_MARKED_MARKED, RESPONSES, Responses
+from quorate.model.kernels.spans import N_RESPONSES
+from quorate.model.parts.dirichlet import log_mean
+from quorate.model.parts.responses import _POOLED, NOT_MARKED_MARKED, RESPONSES, Responses
 
 Floats = NDArray[np.float64]
 Arrays = dict[str, Floats]

@@ -18,16 +18,16 @@ from quorate.corpus.discontinuous import CONTINUED
 from quorate.corpus.profiles import Believed
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import find_spans
-from quorate.encode.from_corpus import encode
-from quorate.encode.short_forms import short_forms
+from quorate.crowd.encode import encode
+from quorate.crowd.short_forms import short_forms
 from quorate.estimators.bsc import BSC
-from quorate.infer import loop
-from quorate.infer.candidates import Candidates
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.models.build import model_of
-from quorate.models.settings import Settings
-from quorate.models.short_forms import followed_forms, share_that_follow
-from quorate.models.spans import Heard, SpanEvidence, likely_spans, span_evidence
+from quorate.model import loop
+from quorate.model.build import model_of
+from quorate.model.candidates import Candidates
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.settings import Settings
+from quorate.model.short_forms import followed_forms, share_that_follow
+from quorate.model.spans import Heard, SpanEvidence, likely_spans, span_evidence
 from quorate.report.influence import influences
 from quorate.result.consensus import Consensus
 

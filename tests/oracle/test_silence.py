@@ -31,19 +31,19 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Invalid, Scheme, find_spans
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
 from quorate.errors import SettingsError
 from quorate.estimators.bsc import BSC
-from quorate.infer.start import Start
-from quorate.models.places import without_types
+from quorate.model.places import without_types
+from quorate.model.start import Start
 
 PRIOR, ENOUGH = 5.0, 40
 """Spans of the average annotator that everybody has; marks of others below which the average is not known either."""
 
 
-def encoded(corpus: Corpus) -> Encoded:
+def encoded(corpus: Corpus) -> Crowd:
     return encode(corpus, corpus.tagset())
 
 
@@ -208,7 +208,7 @@ def test_nothing_marked_is_no_silence() -> None:
 def test_coverage_is_the_same_in_any_order_and_in_pieces(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = crowds.rules(300)
     whole = coverage(encoded(corpus))
-    monkeypatch.setattr("quorate.infer.marked._n_pieces", lambda *_: pieces)
+    monkeypatch.setattr("quorate.model.marked._n_pieces", lambda *_: pieces)
     again = coverage(encoded(Corpus(corpus.documents[::-1])))
     for column, same in zip(whole, again, strict=True):
         np.testing.assert_array_equal(column, same)

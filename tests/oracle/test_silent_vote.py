@@ -15,10 +15,10 @@ import quorate
 from quorate import Corpus, Document, SilentVote
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
 from quorate.estimators.options import TokenDecodeName
-from quorate.models.votes import silent_majority
+from quorate.model.votes import silent_majority
 
 TYPES = ("LOC", "PER")
 NO_VOTE, TIE = 1e-100, 1e-9  # of a label that nobody gave; from one rank to the next

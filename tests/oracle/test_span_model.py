@@ -24,23 +24,23 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet, find_spans
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
-from quorate.infer import loop
-from quorate.infer.candidates import Candidates, find_candidates
-from quorate.infer.engines import plain
-from quorate.infer.engines.protocol import Likely, Tables
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.kernels import spans as kernels
-from quorate.infer.kernels.likely import SpanLabels
-from quorate.infer.parts.dirichlet import expected_log
-from quorate.infer.parts.responses import _POOLED, _USUAL, _USUAL_MARKS, _WORTH, RESPONSES, Responses
-from quorate.infer.parts.truth import Chain
-from quorate.infer.spans import SpanEngine, SpanModel
-from quorate.models.build import model_of
-from quorate.models.settings import Settings
-from quorate.models.spans import (
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
+from quorate.model import loop
+from quorate.model.build import model_of
+from quorate.model.candidates import Candidates, find_candidates
+from quorate.model.engines import plain
+from quorate.model.engines.protocol import Likely, Tables
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.kernels import spans as kernels
+from quorate.model.kernels.likely import SpanLabels
+from quorate.model.parts.dirichlet import expected_log
+from quorate.model.parts.responses import _POOLED, _USUAL, _USUAL_MARKS, _WORTH, RESPONSES, Responses
+from quorate.model.parts.truth import Chain
+from quorate.model.settings import Settings
+from quorate.model.span_model import SpanEngine, SpanModel
+from quorate.model.spans import (
     Heard,
     _best_f1,
     by_label,
@@ -446,7 +446,7 @@ def test_likely_spans_are_those_of_enumerated_sequences(scheme: Scheme, coupled:
     assert found_any > 20
 
 
-def candidates_of(encoded: Encoded, group: Sequence[int] = ()) -> Candidates:
+def candidates_of(encoded: Crowd, group: Sequence[int] = ()) -> Candidates:
     """Those that were marked."""
     return find_candidates(encoded, NOTHING_LIKELY, 0.1, Sharing.within(group))
 
@@ -608,7 +608,7 @@ def test_a_document_is_no_surer_than_the_least_sure_of_its_spans() -> None:
         assert np.all(whole[found.document[chosen]] <= posterior.true[chosen] + 1e-12)
 
 
-def told(rng: np.random.Generator, of_true: Floats, of_free: Floats, prior: float) -> tuple[Encoded, Likely]:
+def told(rng: np.random.Generator, of_true: Floats, of_free: Floats, prior: float) -> tuple[Crowd, Likely]:
     """From the story itself: at every place four spans may be true, two of each type, and at most one is."""
     tags, K, D, places = tagset(Scheme.BIO, 2), len(of_true), 300, 8
     here = [Span(0, 4, "T0"), Span(0, 3, "T0"), Span(0, 4, "T1"), Span(0, 3, "T1")]
@@ -676,7 +676,7 @@ def test_habits_of_a_simulated_crowd_are_recovered() -> None:
     assert encoded.annotators[int(np.argmax(part.free[:, 1] / part.free.sum(axis=1)))] == "noisy"
 
 
-def fitted(corpus: Corpus, threads: int) -> tuple[Encoded, Responses, dict[tuple[str, int, int, int], float]]:
+def fitted(corpus: Corpus, threads: int) -> tuple[Crowd, Responses, dict[tuple[str, int, int, int], float]]:
     """What was learned, and the probability of every candidate by document and place in it."""
     encoded = encode(corpus, corpus.tagset())
     found = candidates_of(encoded)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from problems import dense_sequential_prior, tagset
 from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.encode.encoded import Cells
-from quorate.encode.from_corpus import n_previous
-from quorate.infer.parts.annotators import AnnotatorPrior
-from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
-from quorate.infer.parts.dirichlet import View, divergence, expected_log, log_mean
-from quorate.infer.parts.text import Words
+from quorate.crowd.crowd import Cells
+from quorate.crowd.encode import n_previous
+from quorate.model.parts.annotators import AnnotatorPrior
+from quorate.model.parts.confusions import ConfusionMatrix, Sequential
+from quorate.model.parts.dirichlet import View, divergence, expected_log, log_mean
+from quorate.model.parts.text import Words
 
 Floats = NDArray[np.float64]
 Model = ConfusionMatrix | Sequential

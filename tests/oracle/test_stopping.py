@@ -15,9 +15,9 @@ from quorate.active.stopping import Change, draw_path, evidence_of, expected_cha
 from quorate.active.suggest import next_labels
 from quorate.active.view import uncertainty_of, views_of
 from quorate.corpus.simulate import Behaviour, crowd
-from quorate.encode.from_corpus import encode
-from quorate.infer.parts.dirichlet import log_mean
-from quorate.infer.parts.truth import Chain
+from quorate.crowd.encode import encode
+from quorate.model.parts.dirichlet import log_mean
+from quorate.model.parts.truth import Chain
 
 
 @pytest.mark.no_cover

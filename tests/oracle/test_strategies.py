@@ -22,18 +22,18 @@ from quorate.active.strategies import (
     token_entropy,
 )
 from quorate.corpus.tags import Scheme
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.dirichlet import log_mean
-from quorate.models.consensus import conclude
-from quorate.models.spans import Heard, mixed
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.model import loop
+from quorate.model.consensus import conclude
+from quorate.model.engines.protocol import Decoded
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.parts.dirichlet import log_mean
+from quorate.model.spans import Heard, mixed
 from quorate.result.calibration import Calibration
 
 Decode = Callable[[float], Decoded]
-Fitted = tuple[Corpus, BSC, Encoded, Decode]
+Fitted = tuple[Corpus, BSC, Crowd, Decode]
 
 
 def fitted(seed: int, scheme: Scheme, annotator: str, truth: str, longest: int = 4) -> Fitted:
@@ -46,7 +46,7 @@ def fitted(seed: int, scheme: Scheme, annotator: str, truth: str, longest: int =
     return corpus, model, encoded, lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power)
 
 
-def sequence_weights(model: BSC, encoded: Encoded, d: int) -> dict[tuple[int, ...], float]:
+def sequence_weights(model: BSC, encoded: Crowd, d: int) -> dict[tuple[int, ...], float]:
     """p(sequence) of a document under posterior means, by enumeration."""
     parts = model._model
     assert parts.text is not None
@@ -119,7 +119,7 @@ def test_entropy_of_spans_by_enumeration(seed: int) -> None:
         assert whole[d] == pytest.approx(mixed(np.array(entropy(sets)), tokens[d]), abs=1e-5)
 
 
-def information(model: BSC, encoded: Encoded, decode: Decode, doc: list[int], who: list[int]) -> np.ndarray:
+def information(model: BSC, encoded: Crowd, decode: Decode, doc: list[int], who: list[int]) -> np.ndarray:
     decoded = decode(1.0)
     unsure = Uncertainty(
         decoded.log_probability,

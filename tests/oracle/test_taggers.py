@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.infer.parts.truth import log_mask
+from quorate.model.parts.truth import log_mask
 from quorate.taggers import kernels
 
 TAGSETS = [

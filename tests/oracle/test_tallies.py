@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import quorate
-from quorate.encode.algebra import token_of_events
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.infer.engines.threads import cell_counts_of
-from quorate.infer.kernels.tallies import votes
+from quorate.crowd.algebra import token_of_events
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.model.engines.threads import cell_counts_of
+from quorate.model.kernels.tallies import votes
 
 
 @pytest.fixture(params=["each once", "weighed"])
-def encoded(request: pytest.FixtureRequest) -> Encoded:
+def encoded(request: pytest.FixtureRequest) -> Crowd:
     corpus = quorate.Corpus(quorate.sample().documents[:40])
     found = encode(corpus, corpus.tagset())
     if request.param == "each once":
@@ -25,7 +25,7 @@ def encoded(request: pytest.FixtureRequest) -> Encoded:
     return replace(found, event_weight=weight)
 
 
-def test_counts_of_cells(encoded: Encoded) -> None:
+def test_counts_of_cells(encoded: Crowd) -> None:
     posterior = np.random.default_rng(2).dirichlet(np.ones(len(encoded.tagset.labels)), encoded.n_tokens)
     weight = np.ones(len(encoded.event_cell)) if encoded.event_weight is None else encoded.event_weight
     expected = np.zeros((len(encoded.cells.label), posterior.shape[1]))
@@ -33,7 +33,7 @@ def test_counts_of_cells(encoded: Encoded) -> None:
     np.testing.assert_allclose(cell_counts_of(encoded, posterior), expected, rtol=1e-12)
 
 
-def test_votes(encoded: Encoded) -> None:
+def test_votes(encoded: Crowd) -> None:
     tagset, label = encoded.tagset, encoded.cells.label
     weight = np.ones(len(encoded.event_cell)) if encoded.event_weight is None else encoded.event_weight
     kind, begins = tagset.type_of[label], tagset.opens[label]

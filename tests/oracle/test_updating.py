@@ -20,14 +20,14 @@ from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import Scheme
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.updating import ModelState, _without
 from quorate.formats.jsonl import write_corpus
-from quorate.infer import loop
-from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.models.build import parts_of
+from quorate.model import loop
+from quorate.model.build import parts_of
+from quorate.model.engines.factory import Engines
+from quorate.model.engines.threads import ThreadsEngine
 
 MODELS = ["acc", "spam", "cv", "cm", "seq"]
 

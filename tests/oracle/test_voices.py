@@ -25,17 +25,17 @@ from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet, find_spans
-from quorate.encode.algebra import token_of_events
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
-from quorate.encode.voices import in_one_voice
+from quorate.crowd.algebra import token_of_events
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
+from quorate.crowd.voices import in_one_voice
 from quorate.estimators.bsc import BSC
 
 EXPERT = Behaviour(miss=0.03, confuse=0.02)
 
 
-def encoded(corpus: Corpus) -> Encoded:
+def encoded(corpus: Corpus) -> Crowd:
     return encode(corpus, corpus.tagset())
 
 
@@ -78,7 +78,7 @@ def by_loops(corpus: Corpus, tags: TagSet, members: Sequence[str]) -> Corpus:
     return Corpus(documents)
 
 
-def events(crowd: Encoded) -> list[tuple[int, str, int, int, float]]:
+def events(crowd: Crowd) -> list[tuple[int, str, int, int, float]]:
     """Token, annotator, own label before, label and weight of all that was said."""
     cell, cells = crowd.event_cell, crowd.cells
     weight = np.ones(len(cell)) if crowd.event_weight is None else crowd.event_weight
@@ -385,7 +385,7 @@ def test_what_copies_share_with_others_is_told_by_what_all_of_them_say() -> None
     corpus = crowds.every_kind(200)
     alone, copied = encoded(corpus), encoded(with_copies(corpus, "bob", 5))
 
-    def of_others(crowd: Encoded) -> dict[frozenset[str], float]:
+    def of_others(crowd: Crowd) -> dict[frozenset[str], float]:
         pairs = shared_mistakes(crowd).pairs()
         named = {frozenset((crowd.annotators[k], crowd.annotators[n])): share for k, n, share in pairs}
         return {pair: share for pair, share in named.items() if not any("+" in name for name in pair)}

@@ -18,15 +18,15 @@ from problems import certain, random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Scheme
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.errors import FitError
-from quorate.infer.condense import condense
-from quorate.infer.engines.protocol import Tables
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.annotators import AnnotatorPrior
-from quorate.infer.parts.confusions import ConfusionMatrix
-from quorate.infer.parts.text import Words
-from quorate.infer.parts.truth import Independent, LabelCounts, Markov
+from quorate.model.condense import condense
+from quorate.model.engines.protocol import Tables
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.parts.annotators import AnnotatorPrior
+from quorate.model.parts.confusions import ConfusionMatrix
+from quorate.model.parts.text import Words
+from quorate.model.parts.truth import Independent, LabelCounts, Markov
 
 FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 

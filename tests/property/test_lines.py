@@ -18,7 +18,7 @@ import quorate
 from quorate import Corpus, Document, Result
 from quorate.corpus.offsets import Unit
 from quorate.formats.json_lines import consensus_lines, encoded_lines
-from quorate.infer.kernels.lines import ConsensusColumns, DocumentColumns, lines_of, quoted
+from quorate.model.kernels.lines import ConsensusColumns, DocumentColumns, lines_of, quoted
 from quorate.storage.corpora import StoredCorpus, store
 from quorate.storage.joined import JoinedCorpus
 

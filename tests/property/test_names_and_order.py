@@ -14,8 +14,8 @@ import crowds
 import quorate
 from quorate import Corpus, Result
 from quorate.choose.hidden import draws
-from quorate.encode.from_corpus import encode
-from quorate.encode.lots import lots_of
+from quorate.crowd.encode import encode
+from quorate.crowd.lots import lots_of
 
 CROWDS = {
     "a few documents": lambda: Corpus(list(quorate.sample())[:48]),

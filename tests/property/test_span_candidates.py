@@ -15,14 +15,14 @@ from every_set import Place, components, overlap, places_of, response_to
 from problems import random_corpus, tagset
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.corpus.tags import Scheme, TagSet, find_spans
-from quorate.encode.from_corpus import encode
-from quorate.infer import candidates as module
-from quorate.infer import loop
-from quorate.infer.candidates import Candidates, find_candidates, voted_spans
-from quorate.infer.engines.protocol import Likely
-from quorate.infer.kernels import spans as kernels
-from quorate.infer.parts.responses import Responses
-from quorate.infer.spans import SpanEngine, SpanModel, prior_log_odds
+from quorate.crowd.encode import encode
+from quorate.model import candidates as module
+from quorate.model import loop
+from quorate.model.candidates import Candidates, find_candidates, voted_spans
+from quorate.model.engines.protocol import Likely
+from quorate.model.kernels import spans as kernels
+from quorate.model.parts.responses import Responses
+from quorate.model.span_model import SpanEngine, SpanModel, prior_log_odds
 
 SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 LEAST = 0.2

@@ -21,9 +21,9 @@ from quorate.active.simulation import Plan, _Labels, _Pool, simulate_active
 from quorate.choose.choice import Choice, choose
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import number_pairs
+from quorate.crowd.algebra import number_pairs
 from quorate.errors import FitError, InputError, SettingsError
-from quorate.models.prepared import Prepared, prepare
+from quorate.model.prepared import Prepared, prepare
 
 PLAN = Plan(initial=60, batch=40, max_labels=180)
 

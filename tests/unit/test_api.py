@@ -16,13 +16,13 @@ import pytest
 import quorate
 from by_name import bsc, from_file
 from quorate import BSC, Corpus, Document, FitError, InputError, MajorityVote, ModelFileError, SettingsError
-from quorate.encode.from_corpus import encode
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Counts, Tables
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.loop import Progress
-from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior
-from quorate.infer.parts.truth import Chain, Markov
+from quorate.crowd.encode import encode
+from quorate.model import loop
+from quorate.model.engines.protocol import Counts, Tables
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.loop import Progress
+from quorate.model.parts.annotators import Accuracy, AnnotatorPrior
+from quorate.model.parts.truth import Chain, Markov
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import quorate
 from quorate import BSC, Corpus
 from quorate.cli import app
-from quorate.infer.loop import Progress
+from quorate.model.loop import Progress
 from quorate.storage.corpora import store
 
 FIXED: dict[str, Any] = {

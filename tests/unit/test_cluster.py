@@ -23,12 +23,12 @@ from quorate.active.suggest import next_labels
 from quorate.api import BSC
 from quorate.choose.hidden import TO_CALIBRATE, draws
 from quorate.corpus.tags import Invalid, Scheme
-from quorate.encode.from_corpus import encode, encode_known
-from quorate.infer.engines.cluster import ClusterEngine, shard_of
-from quorate.infer.engines.factory import EngineName, Engines
-from quorate.infer.engines.protocol import Tables
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.truth import Markov
+from quorate.crowd.encode import encode, encode_known
+from quorate.model.engines.cluster import ClusterEngine, shard_of
+from quorate.model.engines.factory import EngineName, Engines
+from quorate.model.engines.protocol import Tables
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.parts.truth import Markov
 from quorate.storage.corpora import store
 
 distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
@@ -77,7 +77,7 @@ def clusters(tmp_path: Path, start: Start) -> Clusters:
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """The corpora here are small, and yet of several shards: the sample has 8 of them."""
-    monkeypatch.setattr("quorate.infer.engines.cluster._LEAST_TOKENS", 600)
+    monkeypatch.setattr("quorate.model.engines.cluster._LEAST_TOKENS", 600)
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_workers_read_the_files_themselves_even_if_one_of_them_is_killed(
     known = {document.id: document.gold or () for document in documents[::40]}
     alone = bsc("bsc-seq", **options).fit(quorate.read(folder), known=known)
     with monkeypatch.context() as patch:
-        patch.setattr("quorate.infer.engines.cluster.shard_of", None)  # nothing can be sent
+        patch.setattr("quorate.model.engines.cluster.shard_of", None)  # nothing can be sent
         corpus = quorate.read(folder)
         together = bsc("bsc-seq", **options, cluster=cluster.address).fit(corpus, known=known)
         after_results(patch, 8 * 3 + 2, cluster.workers[1].kill)
@@ -278,12 +278,12 @@ def test_a_worker_that_lacks_the_files_is_sent_its_shards(tmp_path: Path, monkey
     store(quorate.sample().documents, tmp_path / "corpus.qr")
     corpus, options = quorate.read(tmp_path / "corpus.qr"), {"max_iter": 4, "tol": 0.0, "start": "votes"}
     alone = bsc("bsc-seq", **options).fit(corpus)
-    monkeypatch.setattr("quorate.infer.engines.cluster._client_of", lambda _: Here())
+    monkeypatch.setattr("quorate.model.engines.cluster._client_of", lambda _: Here())
 
     def replaced() -> None:
         """From now on, the worker is another, with no engine and no file."""
-        monkeypatch.setattr("quorate.infer.engines.cluster._engines", {})
-        monkeypatch.setattr("quorate.infer.engines.cluster._OnDisk.shard", None)
+        monkeypatch.setattr("quorate.model.engines.cluster._engines", {})
+        monkeypatch.setattr("quorate.model.engines.cluster._OnDisk.shard", None)
 
     after_results(monkeypatch, 8 * 3 + 2, replaced)  # the first 8 are the rows of the files
     together = bsc("bsc-seq", **options, cluster=Here()).fit(corpus)
@@ -293,7 +293,7 @@ def test_a_worker_that_lacks_the_files_is_sent_its_shards(tmp_path: Path, monkey
 
 def test_an_engine_that_cannot_start_leaves_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Here(workers=())
-    monkeypatch.setattr("quorate.infer.engines.cluster._client_of", lambda _: client)
+    monkeypatch.setattr("quorate.model.engines.cluster._client_of", lambda _: client)
     with pytest.raises(quorate.FitError, match="the cluster has no worker"):
         bsc("bsc-cm", cluster="tcp://somewhere:1").fit(quorate.sample())
     assert client.status == "closed"
@@ -305,7 +305,7 @@ def test_an_error_of_a_shard_names_the_document_as_the_corpus_does(
 ) -> None:
     if engine == "jax":
         pytest.importorskip("jax", reason="the extra 'jax' is not installed")
-    monkeypatch.setattr("quorate.infer.engines.cluster._client_of", lambda _: Here())
+    monkeypatch.setattr("quorate.model.engines.cluster._client_of", lambda _: Here())
     corpus = quorate.Corpus(quorate.sample().documents[:160])
     tags = corpus.tagset(None)
     encoded = encode(corpus, tags)

@@ -10,7 +10,7 @@ import pytest
 
 FORKED = """
 import os, signal
-from quorate.infer.kernels.cores import in_order
+from quorate.model.kernels.cores import in_order
 assert list(in_order(abs, [-1, -2], 1)) == [1, 2]
 child = os.fork()
 if not child:

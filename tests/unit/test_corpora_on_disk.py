@@ -17,11 +17,11 @@ from by_name import bsc
 from problems import random_corpus, tagset
 from quorate.cli import app
 from quorate.corpus.tags import Invalid, Scheme
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.formats.jsonl import write_corpus
-from quorate.infer.engines.protocol import Tables
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.truth import Markov
+from quorate.model.engines.protocol import Tables
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.parts.truth import Markov
 from quorate.storage.corpora import StoredCorpus, store
 
 

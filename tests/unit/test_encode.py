@@ -13,9 +13,9 @@ from by_name import bsc
 from quorate import Corpus, Document, InputError
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.encode.algebra import marked_spans, seen_pairs, with_likeliest_labels
-from quorate.encode.from_corpus import encode, encode_known
-from quorate.encode.shapes import Shape, shape_of
+from quorate.crowd.algebra import marked_spans, seen_pairs, with_likeliest_labels
+from quorate.crowd.encode import encode, encode_known
+from quorate.crowd.shapes import Shape, shape_of
 
 BIO = TagSet.of_types(Scheme.BIO, ["X"])
 

@@ -14,8 +14,8 @@ import pytest
 import quorate
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Invalid
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
 from quorate.errors import InputError
 from quorate.formats import digest_of
 from quorate.project.inputs import KeptInputs
@@ -87,7 +87,7 @@ def assert_same(found: Corpus, expected: Corpus) -> None:
         assert_same_arrays(one, other)
 
 
-def assert_same_arrays(one: Encoded, other: Encoded) -> None:
+def assert_same_arrays(one: Crowd, other: Crowd) -> None:
     assert (one.tagset, one.annotators, one.words, one.repaired) == (
         other.tagset,
         other.annotators,

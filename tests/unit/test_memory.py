@@ -11,18 +11,18 @@ import pytest
 from by_name import bsc
 from quorate import Corpus, Document, memory
 from quorate.active import strategies
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words, size_named
-from quorate.models import build
-from quorate.models.build import bytes_needed
-from quorate.models.settings import AnnotatorModel, Settings
-from quorate.models.votes import one_worker_a_document
+from quorate.model import build
+from quorate.model.build import bytes_needed
+from quorate.model.settings import AnnotatorModel, Settings
+from quorate.model.votes import one_worker_a_document
 from quorate.report.data import collect
 
 
-def encoded(corpus: Corpus) -> Encoded:
+def encoded(corpus: Corpus) -> Crowd:
     return encode(corpus, corpus.tagset())
 
 

@@ -34,8 +34,8 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.schemes import Scheme
 from quorate.estimators import options
 from quorate.formats.opened import Samples
-from quorate.infer.engines.factory import EngineName
-from quorate.models.settings import Settings, Ties
+from quorate.model.engines.factory import EngineName
+from quorate.model.settings import Settings, Ties
 from quorate.storage import corpora
 
 ONE = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])

@@ -15,23 +15,23 @@ import pytest
 import quorate
 import quorate.audit.balanced
 import quorate.choose.kernels
-import quorate.encode.kernels
-import quorate.infer.kernels.chain
-import quorate.infer.kernels.distinct
-import quorate.infer.kernels.gain
-import quorate.infer.kernels.gamma
-import quorate.infer.kernels.layout
-import quorate.infer.kernels.likely
-import quorate.infer.kernels.lines
-import quorate.infer.kernels.marked
-import quorate.infer.kernels.output
-import quorate.infer.kernels.single
-import quorate.infer.kernels.spans
-import quorate.infer.kernels.tallies
+import quorate.crowd.kernels
+import quorate.model.kernels.chain
+import quorate.model.kernels.distinct
+import quorate.model.kernels.gain
+import quorate.model.kernels.gamma
+import quorate.model.kernels.layout
+import quorate.model.kernels.likely
+import quorate.model.kernels.lines
+import quorate.model.kernels.marked
+import quorate.model.kernels.output
+import quorate.model.kernels.single
+import quorate.model.kernels.spans
+import quorate.model.kernels.tallies
 import quorate.taggers.kernels
 from quorate.errors import QuorateError
-from quorate.infer.kernels import native as native_module
-from quorate.infer.kernels.native import DECLARED, library_file, native, number_type
+from quorate.model.kernels import native as native_module
+from quorate.model.kernels.native import DECLARED, library_file, native, number_type
 
 SOURCES = Path(__file__).parents[2] / "native"
 ARRAYS = {
@@ -132,7 +132,7 @@ def test_both_libraries_give_the_same_consensus(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_array_of_another_type_or_order_is_refused() -> None:
-    merge = quorate.infer.kernels.chain.merge
+    merge = quorate.model.kernels.chain.merge
     numbers, rows, out = np.zeros(2, np.int32), np.ones((2, 3)), np.zeros((1, 3))
     merge(numbers, rows, out)
     assert out.tolist() == [[2.0, 2.0, 2.0]]
@@ -150,7 +150,7 @@ def test_too_little_memory_is_told() -> None:
         def shape(self) -> tuple[int]:
             return (1 << 58,)
 
-    from quorate.infer.kernels.single import Steps, viterbi
+    from quorate.model.kernels.single import Steps, viterbi
 
     few = np.zeros(1)
     steps = Steps(few.view(Endless), np.zeros((1, 1)), few, few, few, 1.0, False)

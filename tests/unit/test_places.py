@@ -24,7 +24,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet, find_spans
 from quorate.estimators.options import DecodeName, EvidenceName
 from quorate.estimators.streaming import batches
-from quorate.models.places import without_types
+from quorate.model.places import without_types
 from quorate.report import write_report
 from quorate.report.data import collect
 from quorate.report.influence import Influence, influences

@@ -9,10 +9,10 @@ import pytest
 
 from problems import dense_sequential_prior
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.encode.encoded import Cells
-from quorate.encode.from_corpus import n_previous
-from quorate.infer.parts.annotators import AnnotatorPrior
-from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
+from quorate.crowd.crowd import Cells
+from quorate.crowd.encode import n_previous
+from quorate.model.parts.annotators import AnnotatorPrior
+from quorate.model.parts.confusions import ConfusionMatrix, Sequential
 
 SCHEMES = [Scheme.BIO, Scheme.BIOES]
 

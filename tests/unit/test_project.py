@@ -30,14 +30,13 @@ ROOMS = [
     "wording",
     "corpus",
     "formats",
-    "infer.kernels.native",
-    "encode",
-    "infer.kernels",
-    "infer.parts",
-    "infer.engines",
-    "infer",
+    "model.kernels.native",
+    "crowd",
+    "model.kernels",
+    "model.parts",
+    "model.engines",
+    "model",
     "storage",
-    "models",
     "result",
     "choose",
     "taggers",
@@ -187,7 +186,7 @@ def test_docs_name_only_options_that_exist() -> None:
 
 def test_the_table_of_settings_in_the_docs_is_the_declaration() -> None:
     from quorate.estimators.bsc import BSC
-    from quorate.models.settings import Settings
+    from quorate.model.settings import Settings
 
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     table = text.partition("\n|---")[2].partition("\n\n")[0]

@@ -19,7 +19,7 @@ import quorate
 from by_name import from_file
 from quorate import BSC, CRFMA, Corpus, Document, MajorityVote
 from quorate.estimators import progress
-from quorate.infer.loop import Progress
+from quorate.model.loop import Progress
 from quorate.result.certificate import Certificate
 
 

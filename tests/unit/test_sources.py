@@ -15,8 +15,8 @@ from quorate.choose.silence import Coverage, coverage, silent_votes
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
 from quorate.errors import ModelFileError
 from quorate.estimators.comparison import compared_with_nobody
 from quorate.result.sources import SourceKind, Sources, err_together

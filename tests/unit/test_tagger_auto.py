@@ -24,7 +24,7 @@ from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
 from quorate.estimators import bsc_tagger as estimator
 from quorate.formats import jsonl
-from quorate.models.places import without_types
+from quorate.model.places import without_types
 from quorate.taggers import TaggerChoice, auto
 from quorate.taggers.loop import ROUNDS, TAGGER
 

@@ -22,11 +22,11 @@ from by_name import bsc, loaded
 from quorate.cli import app
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.encode.algebra import with_annotator
-from quorate.encode.from_corpus import encode
+from quorate.crowd.algebra import with_annotator
+from quorate.crowd.encode import encode
 from quorate.errors import InputError, SettingsError
-from quorate.infer import loop
-from quorate.infer.loop import Progress
+from quorate.model import loop
+from quorate.model.loop import Progress
 from quorate.taggers import make_tagger
 from quorate.taggers.context import ContextTagger
 from quorate.taggers.crf import CrfTagger

@@ -12,7 +12,7 @@ import quorate
 from crowds import sentences
 from quorate import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
-from quorate.models.spans import _unseen_rate
+from quorate.model.spans import _unseen_rate
 
 
 def expected(corpus: Corpus) -> tuple[float, float]:

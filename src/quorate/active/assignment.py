@@ -33,8 +33,8 @@ from quorate.errors import SettingsError
 from quorate.estimators.capabilities import Advises
 from quorate.estimators.layered import KnownInLayers, LayeredModel
 from quorate.formats.layers import Layers
-from quorate.models.prepared import Known, known_tags
-from quorate.models.settings import check_number
+from quorate.model.prepared import Known, known_tags
+from quorate.model.settings import check_number
 
 __all__ = ["HOLD_BACK", "Ranked", "Ranking", "rankings"]
 

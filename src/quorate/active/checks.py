@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from quorate.errors import SettingsError
-from quorate.models.settings import check_number
+from quorate.model.settings import check_number
 
 __all__ = ["Mix", "Turn", "check_documents", "check_whole", "lot", "turn"]
 

@@ -38,24 +38,24 @@ from quorate.choose.choice import choose, settings_left_open
 from quorate.choose.silence import Silence, coverage, first_votes, silent_votes
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import number_pairs, only_documents, without
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
+from quorate.crowd.algebra import number_pairs, only_documents, without
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.sharing import Sharing
 from quorate.errors import FitError, InputError, SettingsError, knows_its_options
 from quorate.estimators.capabilities import FitsInPasses
 from quorate.estimators.methods import estimator
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.compare import scored_positions
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded, Engine
-from quorate.infer.kernels.cores import available_threads
-from quorate.infer.parts.annotators import Annotators
-from quorate.models.build import model_of
-from quorate.models.consensus import conclude
-from quorate.models.prepared import Prepared, prepare
-from quorate.models.settings import Ties, check_number, choice
-from quorate.models.spans import Heard
-from quorate.models.votes import majority
+from quorate.model import loop
+from quorate.model.build import model_of
+from quorate.model.consensus import conclude
+from quorate.model.engines.protocol import Decoded, Engine
+from quorate.model.kernels.cores import available_threads
+from quorate.model.parts.annotators import Annotators
+from quorate.model.prepared import Prepared, prepare
+from quorate.model.settings import Ties, check_number, choice
+from quorate.model.spans import Heard
+from quorate.model.votes import majority
 from quorate.result.calibration import AS_STATED
 from quorate.result.spans import consensus_spans
 from quorate.storage.work_log import Store
@@ -358,7 +358,7 @@ class _Model:
             self._sharing = found.sharing
 
 
-def _with_words_met(encoded: Encoded) -> tuple[Encoded, Encoded]:
+def _with_words_met(encoded: Crowd) -> tuple[Crowd, Crowd]:
     """All documents, and those with labels, in both of which only words of the latter are known."""
     labelled = only_documents(encoded, np.flatnonzero(np.diff(encoded.event_start[encoded.doc_start])))
     met = np.unique(labelled.word)
@@ -469,7 +469,7 @@ class _Labels:
         rng: np.random.Generator,
     ) -> Integers:
         """The pairs to ask for: of each of the documents ranked first, one that is left."""
-        encoded: Encoded = self._all.encoded
+        encoded: Crowd = self._all.encoded
         uncertainty = learned.uncertainty(encoded.doc_start, strategy)
         left = np.flatnonzero(~had)
         information = np.zeros(encoded.n_docs)

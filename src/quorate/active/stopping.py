@@ -18,11 +18,11 @@ from scipy.special import logsumexp
 from quorate.active.strategies import matrices_of
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Encoded
-from quorate.infer import loop
-from quorate.infer.parts.dirichlet import log_mean
-from quorate.infer.parts.truth import Chain
-from quorate.models.prepared import Known
+from quorate.crowd.crowd import Crowd
+from quorate.model import loop
+from quorate.model.parts.dirichlet import log_mean
+from quorate.model.parts.truth import Chain
+from quorate.model.prepared import Known
 from quorate.result.result import Result
 
 __all__ = ["Change", "Draws", "change_of", "draw", "draw_path", "expected_change", "somebody_else"]
@@ -114,7 +114,7 @@ def draw_path(evidence: Floats, chain: Chain, rng: np.random.Generator) -> list[
     return path[::-1]
 
 
-def evidence_of(model: loop.Model, encoded: Encoded, d: int, sharpness: float) -> Floats:
+def evidence_of(model: loop.Model, encoded: Crowd, d: int, sharpness: float) -> Floats:
     """``[L, J]`` Log-likelihood of what was observed at each token of a document, under posterior means."""
     rows = model.annotators.log_lik(encoded.cells, log_mean)
     words = None if model.text is None else model.text.log_lik(log_mean)
@@ -153,7 +153,7 @@ def draw_labels(matrix: Floats, path: Sequence[int], before: int, rng: np.random
 def expected_change(
     result: Result,
     model: loop.Model,
-    encoded: Encoded,
+    encoded: Crowd,
     asked: Sequence[tuple[int, int]],
     unknown: Floats,
     combine: Combine,
@@ -180,7 +180,7 @@ class Draws(NamedTuple):
 def draw(
     result: Result,
     model: loop.Model,
-    encoded: Encoded,
+    encoded: Crowd,
     asked: Sequence[tuple[int, int]],
     combine: Combine,
     *,

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Document
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Cells
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded, Engine
-from quorate.infer.kernels.gain import token_information
-from quorate.infer.parts.annotators import Annotators
-from quorate.models.consensus import Concluded
-from quorate.models.spans import mixed
+from quorate.crowd.crowd import Cells
+from quorate.model import loop
+from quorate.model.consensus import Concluded
+from quorate.model.engines.protocol import Decoded, Engine
+from quorate.model.kernels.gain import token_information
+from quorate.model.parts.annotators import Annotators
+from quorate.model.spans import mixed
 from quorate.result.annotators import check_matrix
 from quorate.result.calibration import Calibration
 

@@ -16,15 +16,15 @@ from quorate.active.strategies import (
 )
 from quorate.active.view import BITS, View, check_cost, left_out, together, views_of
 from quorate.corpus.records import Corpus
-from quorate.encode.algebra import seen_pairs
-from quorate.encode.encoded import Encoded
+from quorate.crowd.algebra import seen_pairs
+from quorate.crowd.crowd import Crowd
 from quorate.errors import InputError, SettingsError, knows_its_options
 from quorate.estimators.capabilities import Advises
 from quorate.estimators.comparison import compared_with_nobody, not_judged
 from quorate.estimators.layered import KnownInLayers, LayeredModel
 from quorate.formats.notes import some
-from quorate.models.prepared import Known
-from quorate.models.settings import check_number, choice
+from quorate.model.prepared import Known
+from quorate.model.settings import check_number, choice
 from quorate.result.certificate import Certificate
 from quorate.result.layers import LayeredResult
 from quorate.wording import counted
@@ -239,7 +239,7 @@ def _costs(names: Sequence[str], cost: Mapping[str, float]) -> Floats:
     return costs
 
 
-def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[str]) -> NDArray[np.bool_]:
+def _open(corpus: Corpus, encoded: Crowd, most: int | None, exclude: Iterable[str]) -> NDArray[np.bool_]:
     """``[D]`` Which documents may be asked for."""
     may = (np.diff(encoded.doc_start) > 0) & ~left_out(corpus, exclude)
     if most is not None:

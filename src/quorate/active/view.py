@@ -31,11 +31,11 @@ from quorate.estimators.layered import KnownInLayers, LayeredModel, known_in
 from quorate.estimators.methods import DEFAULT_METHOD, estimator
 from quorate.estimators.updating import ModelState
 from quorate.formats.layers import Layers
-from quorate.infer.kernels.cores import available_threads
-from quorate.models.consensus import conclude
-from quorate.models.prepared import Known, known_tags
-from quorate.models.settings import check_number
-from quorate.models.spans import Heard
+from quorate.model.consensus import conclude
+from quorate.model.kernels.cores import available_threads
+from quorate.model.prepared import Known, known_tags
+from quorate.model.settings import check_number
+from quorate.model.spans import Heard
 from quorate.result.result import Result
 
 __all__ = [

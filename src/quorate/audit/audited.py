@@ -32,7 +32,7 @@ from quorate.corpus.tags import OUTSIDE, Scheme
 from quorate.errors import InputError, OtherConsensusError, SettingsError, knows_its_options
 from quorate.formats.json_lines import DIGITS, write_lines
 from quorate.formats.notes import some
-from quorate.models.settings import as_share
+from quorate.model.settings import as_share
 from quorate.result.acceptance import check_precision
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.kernels.native import native
+from quorate.model.kernels.native import native
 
 __all__ = ["balanced_draw"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.kernels import Marked, marked_together
-from quorate.encode.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
-from quorate.encode.encoded import Encoded
+from quorate.crowd.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
+from quorate.crowd.crowd import Crowd
 
 __all__ = ["ENOUGH", "Pairs", "in_common", "tokens_in_common"]
 
@@ -42,11 +42,11 @@ class Pairs(NamedTuple):
         return self.where(np.isin(self.one, members) & np.isin(self.other, members))
 
 
-def in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> Pairs:
+def in_common(encoded: Crowd, kinds: Iterable[int | None], least: float) -> Pairs:
     """All pairs of annotators with at least so many spans of a type (``None``: of all) where both looked.
 
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> tags = {"ann": ("B-PER", "O", "B-PER"), "bob": ("B-PER", "O", "O")}
     >>> corpus = Corpus([Document("1", ("Ada", "met", "Bob"), tags)])
     >>> in_common(encode(corpus, corpus.tagset()), [None], 1.0).cosine.round(2).tolist()
@@ -61,7 +61,7 @@ def in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> Pa
     return Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def tokens_in_common(encoded: Encoded) -> Pairs:
+def tokens_in_common(encoded: Crowd) -> Pairs:
     """The same of the tokens that were marked, in whatever type, beyond what two would have in common by chance.
 
     Where they are many, those of some of the documents.
@@ -90,7 +90,7 @@ class _Looked(NamedTuple):
     first_of_annotator: Integers
 
     @classmethod
-    def of(cls, encoded: Encoded) -> _Looked:
+    def of(cls, encoded: Crowd) -> _Looked:
         document, who = seen_pairs(encoded)
         order = np.argsort(who, kind="stable")
         first = np.searchsorted(document, np.arange(encoded.n_docs + 1))
@@ -98,7 +98,7 @@ class _Looked(NamedTuple):
 
 
 def _marked_alike(
-    encoded: Encoded, looked: _Looked, start: Integers, who: Integers, key: Integers, kind: int, least: float
+    encoded: Crowd, looked: _Looked, start: Integers, who: Integers, key: Integers, kind: int, least: float
 ) -> Pairs:
     """How many spans each pair of annotators has in common; those that have the same key are the same.
 

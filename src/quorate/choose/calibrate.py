@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from quorate.choose.hidden import Agreement, HiddenLabels
 from quorate.choose.kernels import add_readings
-from quorate.encode.algebra import document_of
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.kernels.cores import available_threads, in_order
+from quorate.crowd.algebra import document_of
+from quorate.model.engines.protocol import Decoded
+from quorate.model.kernels.cores import available_threads, in_order
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
 __all__ = [
@@ -84,8 +84,8 @@ def fit_sharpness(
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
-    >>> from quorate.encode.from_corpus import encode
-    >>> from quorate.models.votes import majority
+    >>> from quorate.crowd.encode import encode
+    >>> from quorate.model.votes import majority
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
@@ -253,8 +253,8 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], confirmed: Callable[[floa
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
-    >>> from quorate.encode.from_corpus import encode
-    >>> from quorate.models.votes import majority
+    >>> from quorate.crowd.encode import encode
+    >>> from quorate.model.votes import majority
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
@@ -305,8 +305,8 @@ def span_sharpness_noise(
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
-    >>> from quorate.encode.from_corpus import encode
-    >>> from quorate.models.votes import majority
+    >>> from quorate.crowd.encode import encode
+    >>> from quorate.model.votes import majority
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
@@ -333,8 +333,8 @@ def fit_span_map(agreement: Agreement, probability: Floats, others: float = _MAN
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
-    >>> from quorate.encode.from_corpus import encode
-    >>> from quorate.models.votes import majority
+    >>> from quorate.crowd.encode import encode
+    >>> from quorate.model.votes import majority
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded

@@ -35,16 +35,16 @@ from quorate.choose.trials import (
     span_benches_of,
 )
 from quorate.choose.witness import why_no_estimate
-from quorate.encode.algebra import seen_pairs
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
+from quorate.crowd.algebra import seen_pairs
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.sharing import Sharing
 from quorate.formats.notes import people
-from quorate.infer import loop
-from quorate.infer.engines.factory import Engines
-from quorate.models.build import those_that_fit, why_no_spans
-from quorate.models.prepared import Prepared
-from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
-from quorate.models.votes import majority
+from quorate.model import loop
+from quorate.model.build import those_that_fit, why_no_spans
+from quorate.model.engines.factory import Engines
+from quorate.model.prepared import Prepared
+from quorate.model.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
+from quorate.model.votes import majority
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Check
 from quorate.result.sources import Together, err_together, votes_in_words
@@ -222,7 +222,7 @@ def choose(
     ``engines`` is where candidates are fitted and judged: on all cores unless it is given.
 
     >>> import quorate
-    >>> from quorate.models.prepared import prepare
+    >>> from quorate.model.prepared import prepare
     >>> from quorate.corpus.tags import Invalid
     >>> prepared = prepare(quorate.sample(), None, Invalid.REPAIR)
     >>> choose(prepared, Settings(), CHOSEN).settings.temper
@@ -461,7 +461,7 @@ def _among_rules(of_silence: NDArray[np.float64]) -> dict[str, Any]:
     return {**_USUAL, "temper": _USUAL["temper"] if hardly_meet(of_silence) else _LESS_TRUST, "max_iter": 8}
 
 
-def _votes(encoded: Encoded, heard: Encoded, sharing: Sharing) -> tuple[float, float]:
+def _votes(encoded: Crowd, heard: Crowd, sharing: Sharing) -> tuple[float, float]:
     """How many annotators a document has, on average, and how many independent ones they are worth."""
     document, who = seen_pairs(encoded)
     documents = max(len(np.unique(document)), 1)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from quorate.choose.alike import ENOUGH, Pairs
 from quorate.choose.silence import marks_of_others
-from quorate.encode.algebra import document_of, marked_spans, seen_pairs, without
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
+from quorate.crowd.algebra import document_of, marked_spans, seen_pairs, without
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.sharing import Sharing
 
 __all__ = ["FEWEST_COPIES", "copies_of_one", "copies_unseen", "nearly_the_same"]
 
@@ -74,7 +74,7 @@ def _all_near(apart: NDArray[np.float64], most: float) -> NDArray[np.int32]:
     return np.asarray(fcluster(complete(squareform(apart)), most, criterion="distance"))
 
 
-def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) -> list[int]:
+def copies_of_one(encoded: Crowd, pairs: Pairs, members: NDArray[np.int64]) -> list[int]:
     """Those of the members who are copies of one of them, each with mistakes of its own, and that one; perhaps nobody.
 
     Who they were copied from is hardly ever alone with what it marks or leaves out, and the others often are. What two
@@ -84,7 +84,7 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
 
     >>> from quorate.choose.alike import in_common
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> said = [{f"copy{who}": ("O" if n % 6 == who else "B-PER",) for who in range(4)} for n in range(60)]
     >>> others = {name: ("B-PER",) for name in ("first", "x", "y")}
     >>> corpus = Corpus([Document(str(n), ("Ada",), one | others) for n, one in enumerate(said)])
@@ -111,7 +111,7 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
     return [int(k) for k in members[kept]]
 
 
-def copies_unseen(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) -> list[int]:
+def copies_unseen(encoded: Crowd, pairs: Pairs, members: NDArray[np.int64]) -> list[int]:
     """Those of the members who say nearly the same also where nobody else marked anything; perhaps nobody.
 
     What is true is seldom overlooked by everybody else. So those who are right, each by themselves, agree on little
@@ -121,7 +121,7 @@ def copies_unseen(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
 
     >>> from quorate.choose.alike import in_common
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> copies = {f"copy{who}": ("B-PER", "O", "B-PER") for who in range(3)}
     >>> others = {name: ("B-PER", "O", "O") for name in ("ann", "bob")}
     >>> corpus = Corpus([Document(str(n), ("Ada", "in", "Oz"), copies | others) for n in range(60)])
@@ -154,7 +154,7 @@ class _Unseen(NamedTuple):
     possible: NDArray[np.int64]
 
 
-def _unseen(encoded: Encoded, members: NDArray[np.int64]) -> _Unseen:
+def _unseen(encoded: Crowd, members: NDArray[np.int64]) -> _Unseen:
     K, D, T = len(encoded.annotators), encoded.n_docs, len(encoded.tagset.types)
     is_member = np.isin(np.arange(K), members)
     document, who = seen_pairs(encoded)
@@ -195,7 +195,7 @@ def _are_borne_out(pairs: Pairs, some: NDArray[np.int64], members: NDArray[np.in
     return len(np.setdiff1d(beside, members)) >= _LEAST_WITNESSES
 
 
-def _alone(encoded: Encoded, members: NDArray[np.int64]) -> NDArray[np.int64]:
+def _alone(encoded: Crowd, members: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many spans each of the members marks, or leaves out, against most of the others who saw the document."""
     K, D, T = len(encoded.annotators), encoded.n_docs, len(encoded.tagset.types)
     is_member = np.zeros(K, np.bool_)

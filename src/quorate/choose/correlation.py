@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from quorate.choose.alike import ENOUGH, Pairs, in_common, tokens_in_common
 from quorate.choose.copies import FEWEST_COPIES, copies_of_one, copies_unseen, nearly_the_same
-from quorate.encode.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
-from quorate.encode.voices import in_one_voice
+from quorate.crowd.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.sharing import Sharing
+from quorate.crowd.voices import in_one_voice
 
 __all__ = ["shared_mistakes"]
 
@@ -56,14 +56,14 @@ _CONTRADICTS = 0.15
 _CONTRADICTS_IN_ALL = 0.05  # the same over all pairs alike: a few who share a habit among many others tell little
 
 
-def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, among_rules: bool = False) -> Sharing:
+def shared_mistakes(encoded: Crowd, groups: Sequence[str | None] = (), *, among_rules: bool = False) -> Sharing:
     """How much annotators have in common beyond what their reliability explains; ``groups`` are those declared.
 
     ``among_rules``, of which each knows something else, those who agree are variants of each other, and nobody knows
     more than it marks.
 
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> tags = ("B-PER", "O")
     >>> corpus = Corpus([Document(str(n), ("Ada", "sang"), {"a": tags, "b": tags}) for n in range(50)])
     >>> shared_mistakes(encode(corpus, corpus.tagset()), ["llm", "llm"]).pairs()
@@ -83,7 +83,7 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
 
 
 def _shares(
-    encoded: Encoded, groups: Sequence[str | None], *, among_rules: bool
+    encoded: Crowd, groups: Sequence[str | None], *, among_rules: bool
 ) -> tuple[dict[tuple[int, int], float], list[list[int]]]:
     """How much of what two say is one piece of evidence, and who are copies of each other, three or more."""
     K = len(encoded.annotators)
@@ -126,7 +126,7 @@ def _shares(
     return shares, [voice for voice in Sharing.of(much).groups(K) if len(voice) >= FEWEST_COPIES]
 
 
-def _copies_beyond_doubt(encoded: Encoded, pairs: Pairs, found: _Beyond, copies: Integers) -> list[list[int]]:
+def _copies_beyond_doubt(encoded: Crowd, pairs: Pairs, found: _Beyond, copies: Integers) -> list[list[int]]:
     """Those who are nearly the same and copies of one of them, or nearly the same where nobody else marks anything."""
     one, other = np.divmod(found.pair, len(copies))
     number = np.where(_same(copies, one, other), copies[one], -1)
@@ -143,7 +143,7 @@ def _share(rho: float) -> float:
     return rho**2 / (rho**2 + (1 - rho) ** 2)
 
 
-def _most_known(encoded: Encoded) -> Floats:
+def _most_known(encoded: Crowd) -> Floats:
     """``[K, T]`` How reliable each can be at most, type by type, where everybody knows something else.
 
     g² is precision times recall, and of all the different spans that were marked where one looked, what one marks is as

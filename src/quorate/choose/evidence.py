@@ -15,14 +15,14 @@ import numpy as np
 
 from quorate.choose.calibrate import Confirmations, fit_span_sharpness
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
-from quorate.encode.sharing import Sharing
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded, Engine
-from quorate.infer.spans import SpanModel
-from quorate.models.consensus import counted_again
-from quorate.models.settings import Evidence, Settings
-from quorate.models.short_forms import evidence_with_short_forms
-from quorate.models.spans import Heard, SpanEvidence, given_spans, stated_spans, with_spans
+from quorate.crowd.sharing import Sharing
+from quorate.model import loop
+from quorate.model.consensus import counted_again
+from quorate.model.engines.protocol import Decoded, Engine
+from quorate.model.settings import Evidence, Settings
+from quorate.model.short_forms import evidence_with_short_forms
+from quorate.model.span_model import SpanModel
+from quorate.model.spans import Heard, SpanEvidence, given_spans, stated_spans, with_spans
 from quorate.result.calibration import Calibration
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import (
+from quorate.crowd.algebra import (
     Spans,
     document_of,
     joined,
@@ -30,11 +30,11 @@ from quorate.encode.algebra import (
     without_pairs,
     worked_out_once,
 )
-from quorate.encode.encoded import Encoded
-from quorate.encode.kernels import add_alike, said_for_sure
-from quorate.encode.lots import lots_of
-from quorate.encode.sharing import Sharing
-from quorate.infer.engines.protocol import Decoded, Paths
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.kernels import add_alike, said_for_sure
+from quorate.crowd.lots import lots_of
+from quorate.crowd.sharing import Sharing
+from quorate.model.engines.protocol import Decoded, Paths
 from quorate.result.sources import MUCH_IN_COMMON
 from quorate.result.spans import consensus_spans
 
@@ -86,8 +86,8 @@ class HiddenLabels(NamedTuple):
     all are, where it is ``None``.
     """
 
-    rest: Encoded
-    sample: Encoded
+    rest: Crowd
+    sample: Crowd
     document: Integers
     who: Integers
     spans: Spans
@@ -257,7 +257,7 @@ def _f1(sums: Floats) -> Floats:
 
 
 def draws(
-    encoded: Encoded,
+    encoded: Crowd,
     *,
     known: NDArray[np.int32] | None = None,
     seed: int = 0,
@@ -272,7 +272,7 @@ def draws(
     there is ``enough``, or when all were hidden. Those that were made ``before`` are not made again.
 
     >>> import quorate
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> corpus = quorate.sample()
     >>> len(draws(encode(corpus, corpus.tagset())))
     4
@@ -290,7 +290,7 @@ def draws(
 
 
 def hide(
-    encoded: Encoded,
+    encoded: Crowd,
     *,
     known: NDArray[np.int32] | None = None,
     seed: int = 0,
@@ -303,7 +303,7 @@ def hide(
     labels stay whole. ``draw`` takes the halves of the documents in turn, and then the next of their annotators.
 
     >>> import quorate
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> corpus = quorate.sample()
     >>> encoded = encode(corpus, corpus.tagset())
     >>> hidden = hide(encoded)
@@ -382,11 +382,11 @@ def _partners(
 
 
 @worked_out_once
-def _habits(encoded: Encoded) -> Habits:
+def _habits(encoded: Crowd) -> Habits:
     return Habits(_span_habits(encoded), _token_habits(encoded))
 
 
-def _span_habits(encoded: Encoded) -> Floats:
+def _span_habits(encoded: Crowd) -> Floats:
     """``[K, types]`` How often each annotator marks a span that two others (or, of two, the other) marked alike."""
     spans, (seen_doc, seen_by) = marked_spans(encoded), seen_pairs(encoded)
     K, T = len(encoded.annotators), len(encoded.tagset.types)
@@ -409,7 +409,7 @@ def _span_habits(encoded: Encoded) -> Floats:
     return _shares(there, np.bincount(cell, marked[counts], minlength=K * T).astype(np.float64).reshape(K, T))
 
 
-def _token_habits(encoded: Encoded) -> Floats:
+def _token_habits(encoded: Crowd) -> Floats:
     """``[K, types]`` How often each annotator gives a token the type that two others gave it."""
     there, marked = np.zeros((2, len(encoded.annotators), len(encoded.tagset.types)))
     cells, weight = encoded.cells, np.zeros(0) if encoded.event_weight is None else encoded.event_weight

@@ -29,11 +29,11 @@ from quorate.choose.trials import (
     sharpness_on,
     span_benches_of,
 )
-from quorate.encode.algebra import marked_spans, only_documents, with_annotator
-from quorate.encode.encoded import Encoded
-from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.protocol import Paths
-from quorate.models.prepared import Prepared
+from quorate.crowd.algebra import marked_spans, only_documents, with_annotator
+from quorate.crowd.crowd import Crowd
+from quorate.model.engines.factory import Engines
+from quorate.model.engines.protocol import Paths
+from quorate.model.prepared import Prepared
 from quorate.result.calibration import Calibration
 from quorate.result.certificate import Check
 
@@ -124,7 +124,7 @@ def calibrated_with(
     return calibration, check
 
 
-def _said_by_last(encoded: Encoded) -> Paths:
+def _said_by_last(encoded: Crowd) -> Paths:
     """The labels and spans of the last annotator, who labelled everything."""
     last = len(encoded.annotators) - 1
     label = encoded.cells.label[encoded.event_cell[encoded.cells.annotator[encoded.event_cell] == last]]

@@ -15,8 +15,8 @@ import numpy as np
 
 from quorate.choose.choice import Choice
 from quorate.choose.trials import Trial
-from quorate.encode.sharing import Sharing
-from quorate.models.settings import Settings, present_names
+from quorate.crowd.sharing import Sharing
+from quorate.model.settings import Settings, present_names
 from quorate.result.calibration import Calibration
 from quorate.result.certificate import Check
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.kernels.native import native
+from quorate.model.kernels.native import native
 
 __all__ = ["Marked", "add_readings", "marked_together"]
 

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.profiles import Believed, Kind, Profile
-from quorate.encode.algebra import document_of, seen_pairs, token_of, with_likeliest_labels
-from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.sharing import Sharing
-from quorate.infer.kernels.marked import add_coverage
-from quorate.infer.marked import counted, said_in
-from quorate.infer.start import FirstVotes, Start
+from quorate.crowd.algebra import document_of, seen_pairs, token_of, with_likeliest_labels
+from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.sharing import Sharing
+from quorate.model.kernels.marked import add_coverage
+from quorate.model.marked import counted, said_in
+from quorate.model.start import FirstVotes, Start
 
 __all__ = [
     "MOSTLY_THE_SAME",
@@ -116,13 +116,13 @@ class Coverage(NamedTuple):
         return (self.share < share) & (self.share > _BY_CHANCE * self.chance) & (self.others >= _ENOUGH)
 
 
-def coverage(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
+def coverage(encoded: Crowd, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
     """How much of what others marked each annotator marked too; all of it in the plain scheme.
 
     Those who have most of what they say in common count as one: copies of somebody bear nobody out.
 
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> both = ("B-PER", "O", "B-LOC")
     >>> tags = {"ann": both, "bob": both, "rule": ("B-PER", "O", "O")}
     >>> corpus = Corpus([Document(str(n), ("Ada", "left", "Rome"), tags) for n in range(50)])
@@ -156,7 +156,7 @@ class OfOthers(NamedTuple):
         return np.asarray((self.met + _PRIOR * everybody) / (self.total + _PRIOR))
 
 
-def marks_of_others(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> OfOthers:
+def marks_of_others(encoded: Crowd, sharing: Sharing = _NOTHING_SHARED) -> OfOthers:
     """What :func:`coverage` is made of."""
     said, K, T = said_in(encoded), len(encoded.annotators), len(encoded.tagset.types)
     team = np.arange(K)
@@ -194,7 +194,7 @@ def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
 
 
 def silent_votes(
-    encoded: Encoded,
+    encoded: Crowd,
     profiles: Mapping[str, Profile],
     covered: Coverage | None = None,
     *,
@@ -223,7 +223,7 @@ def silent_votes(
     return _counted(covered, told, said)
 
 
-def _run_beside_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage, of_silence: Floats) -> bool:
+def _run_beside_rules(encoded: Crowd, profiles: Mapping[str, Profile], covered: Coverage, of_silence: Floats) -> bool:
     """Whether some speak as seldom as rules do in a crowd that does not look like rules, and no profile says otherwise.
 
     A profile of a model says nothing: some formats make one.
@@ -233,7 +233,7 @@ def _run_beside_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered
     return not told and covered.like_rules.sum() >= max(_SOME * speak, 1) and not hardly_overlap(of_silence)
 
 
-def only_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage) -> bool:
+def only_rules(encoded: Crowd, profiles: Mapping[str, Profile], covered: Coverage) -> bool:
     """Whether annotators hardly overlap by themselves, not because they are taken for what others are."""
     return hardly_overlap(silent_votes(encoded, profiles, covered))
 
@@ -246,11 +246,11 @@ def _counted(covered: Coverage, told: NDArray[np.bool_], said: NDArray[np.bool_]
     return np.where(said, counts, SPOKEN_FOR)
 
 
-def read_everything(encoded: Encoded) -> bool:
+def read_everything(encoded: Crowd) -> bool:
     """Whether nearly everybody has labelled nearly every document, as rules and models do.
 
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> of_two, of_one = {"ann": ("B-X",), "bob": ("O",)}, {"bob": ("O",)}
     >>> corpus = Corpus([Document("1", ("Ada",), of_two), Document("2", ("sang",), of_one)])
     >>> read_everything(encode(corpus, corpus.tagset()))
@@ -266,7 +266,7 @@ def _of_silence(covered: Floats | float) -> Floats:
 
 
 def first_votes(
-    encoded: Encoded,
+    encoded: Crowd,
     profiles: Mapping[str, Profile],
     start: Start,
     *,
@@ -325,7 +325,7 @@ class Silence(NamedTuple):
     go_on: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, encoded: Encoded, of_silence: Floats) -> Self:
+    def of(cls, encoded: Crowd, of_silence: Floats) -> Self:
         """In a corpus whose annotators' ``O`` :func:`silent_votes` found to count so much."""
         plain, outside = tuple(of_silence.tolist()), encoded.tagset.outside
         if outside is None or not hardly_overlap(of_silence):
@@ -351,14 +351,14 @@ class Silence(NamedTuple):
             speaks = np.where(marks > 0, np.maximum(marks, _LEAST_SPOKEN), 1.0)
         return Believed.of(names, profiles, marks.tolist(), speaks.tolist())
 
-    def closed(self, encoded: Encoded, known: Labels | None) -> Labels | None:
+    def closed(self, encoded: Crowd, known: Labels | None) -> Labels | None:
         """``[N]`` The ``known`` labels and, where spans end with marks, ``O`` beside them; −1 where there is neither.
 
         Whoever marked the token beside it must have said ``O`` of it, and nobody anything else. Beside a known label
         nothing is closed, as its span may go on.
 
         >>> from quorate.corpus.records import Corpus, Document
-        >>> from quorate.encode.from_corpus import encode
+        >>> from quorate.crowd.encode import encode
         >>> corpus = Corpus([Document("1", ("Ada", "(", "1815", ")"), {"rule": ("B-PER", "O", "O", "O")})])
         >>> Silence((0.1,), frozenset()).closed(encode(corpus, corpus.tagset()), None).tolist()
         [-1, 0, -1, -1]
@@ -385,7 +385,7 @@ class Silence(NamedTuple):
         return labels if known is None else np.where(known >= 0, known, labels)
 
 
-def _marks(encoded: Encoded, outside: int) -> tuple[Encoded, NDArray[np.int64], NDArray[np.int64]]:
+def _marks(encoded: Crowd, outside: int) -> tuple[Crowd, NDArray[np.int64], NDArray[np.int64]]:
     """The corpus, in which of soft labels the likeliest alone is left, and the token and annotator of every mark."""
     if encoded.event_weight is not None:
         who = encoded.cells.annotator[encoded.event_cell]
@@ -396,7 +396,7 @@ def _marks(encoded: Encoded, outside: int) -> tuple[Encoded, NDArray[np.int64], 
     return encoded, token_of(encoded, event), encoded.cells.annotator[encoded.event_cell[event]]
 
 
-def _who_spoke(encoded: Encoded, token: NDArray[np.int64], who: NDArray[np.int64]) -> NDArray[np.int64]:
+def _who_spoke(encoded: Crowd, token: NDArray[np.int64], who: NDArray[np.int64]) -> NDArray[np.int64]:
     """Those of the tokens of which the annotator beside them said something."""
     first, last = encoded.event_start[token], encoded.event_start[token + 1]
     which = np.repeat(np.arange(len(token)), last - first)

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from quorate.choose.correlation import shared_mistakes
 from quorate.choose.silence import MOSTLY_THE_SAME, Coverage, coverage, only_rules
 from quorate.corpus.profiles import Profile
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.sharing import Sharing
 
 __all__ = ["coverage_and_sharing"]
 
 
-def coverage_and_sharing(encoded: Encoded, profiles: Mapping[str, Profile]) -> tuple[Coverage, Sharing]:
+def coverage_and_sharing(encoded: Crowd, profiles: Mapping[str, Profile]) -> tuple[Coverage, Sharing]:
     """How much of what others marked each annotator marked too, and how much annotators have in common.
 
     Copies of a rule mark what it marks, so that rules with copies look as if they overlapped: copies are found first,
     and then count as one.
 
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> tags = {"rule": ("B-PER", "O"), "again": ("B-PER", "O"), "ann": ("O", "B-LOC")}
     >>> corpus = Corpus([Document(str(n), ("Ada", "Rome"), tags) for n in range(50)])
     >>> encoded = encode(corpus, corpus.tagset())

@@ -16,16 +16,16 @@ from quorate.choose.hidden import TO_CHOOSE, Agreement, Enough, HiddenLabels, ag
 from quorate.choose.silence import Silence, first_votes
 from quorate.choose.witness import confirmation_noise, explained
 from quorate.corpus.profiles import Believed
-from quorate.encode.algebra import only_documents
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
-from quorate.infer import loop
-from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.protocol import Counts, Decoded, Engine
-from quorate.infer.start import Start
-from quorate.models.build import model_of
-from quorate.models.prepared import Prepared
-from quorate.models.settings import Evidence, Settings
+from quorate.crowd.algebra import only_documents
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.sharing import Sharing
+from quorate.model import loop
+from quorate.model.build import model_of
+from quorate.model.engines.factory import Engines
+from quorate.model.engines.protocol import Counts, Decoded, Engine
+from quorate.model.prepared import Prepared
+from quorate.model.settings import Evidence, Settings
+from quorate.model.start import Start
 from quorate.result.calibration import Calibration
 from quorate.result.certificate import Check
 
@@ -90,7 +90,7 @@ def benches_over(
     """One for each draw, whose engines are closed in the end."""
     with ExitStack() as opened:
 
-        def engine(encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+        def engine(encoded: Crowd, known: NDArray[np.int32] | None) -> Engine:
             return opened.enter_context(closing(engines.over(encoded, known=known, text=settings.text)))
 
         def bench(one: HiddenLabels) -> Bench:

@@ -16,9 +16,9 @@ from quorate.choose.calibrate import Confirmations, Said, log_likelihood
 from quorate.choose.hidden import HiddenLabels
 from quorate.choose.silence import mostly_silent
 from quorate.corpus.profiles import Kind, Profile
-from quorate.encode.algebra import label_counts, seen_pairs, sure_events, without
-from quorate.encode.encoded import Encoded
-from quorate.infer.engines.protocol import Decoded
+from quorate.crowd.algebra import label_counts, seen_pairs, sure_events, without
+from quorate.crowd.crowd import Crowd
+from quorate.model.engines.protocol import Decoded
 from quorate.result.calibration import Calibration
 from quorate.result.sources import votes_in_words
 
@@ -33,7 +33,7 @@ _THREE = 3
 
 
 def why_no_estimate(
-    encoded: Encoded, profiles: Mapping[str, Profile], of_silence: Floats, votes: tuple[float, float]
+    encoded: Crowd, profiles: Mapping[str, Profile], of_silence: Floats, votes: tuple[float, float]
 ) -> str:
     """Why agreement tells nothing of how right a consensus is, in one phrase; empty where it does.
 
@@ -41,7 +41,7 @@ def why_no_estimate(
     independent ones they are worth.
 
     >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", "O")})])
     >>> why_no_estimate(encode(corpus, corpus.tagset()), {}, np.ones(2), (2.0, 2.0))
     'hardly any document has three annotators'
@@ -74,8 +74,8 @@ def confirmation_noise(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
-    >>> from quorate.encode.from_corpus import encode
-    >>> from quorate.models.votes import majority
+    >>> from quorate.crowd.encode import encode
+    >>> from quorate.model.votes import majority
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
@@ -103,8 +103,8 @@ def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> f
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
-    >>> from quorate.encode.from_corpus import encode
-    >>> from quorate.models.votes import majority
+    >>> from quorate.crowd.encode import encode
+    >>> from quorate.model.votes import majority
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
@@ -126,7 +126,7 @@ def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> f
     return round(min(max(1 - entropies[0] / entropies[1], 0.0), 1.0), 9)
 
 
-def _shares(encoded: Encoded) -> Floats:
+def _shares(encoded: Crowd) -> Floats:
     """``[N, J]`` The share of votes for every label at every token."""
     if encoded.event_weight is not None:
         encoded = replace(without(encoded, ~sure_events(encoded)), event_weight=None)

@@ -341,7 +341,7 @@ def _no_number(given: str, *, whole: bool = False) -> str:
     >>> _no_number("95%"), _no_number("0,95"), _no_number("ten", whole=True)
     ("'95%' is not a number (95 % is 0.95)", "'0,95' is not a number (write it as 0.95)", "'ten' is not a whole number")
     """
-    from quorate.models.settings import as_share
+    from quorate.model.settings import as_share
 
     if whole:
         return f"{given!r} is not a whole number"

@@ -48,7 +48,7 @@ def encode(
 ) -> None:
     """Encode a corpus once, for many fits, or for one that does not fit into memory."""
     from quorate.corpus.tags import Invalid
-    from quorate.models.settings import choice, scheme_named
+    from quorate.model.settings import choice, scheme_named
     from quorate.storage.corpora import StoredCorpus, encode_files
 
     if output == "-":

@@ -30,7 +30,7 @@ from quorate.cli.options import Chosen, Keeping, Machine, Method, Telling, Writi
 from quorate.cli.settings import Given, takes_settings
 from quorate.cli.summaries import Summary, fit_summary, layers_summary
 from quorate.errors import SettingsError
-from quorate.models.settings import READ as _DATA
+from quorate.model.settings import READ as _DATA
 
 if TYPE_CHECKING:
     from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from quorate.estimators.layered import KnownInLayers, LayeredModel
     from quorate.estimators.voting import MajorityVote
     from quorate.formats.layers import Layers
-    from quorate.models.prepared import Known
+    from quorate.model.prepared import Known
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
 
@@ -380,7 +380,7 @@ def make_report(
 
 def _known_ids(result: Result, known: Known) -> set[str]:
     """The documents of which some labels are known."""
-    from quorate.models.prepared import known_tags
+    from quorate.model.prepared import known_tags
 
     labels = known_tags(result.corpus, known)
     return {name for name, tags in labels.items() if any(tag is not None for tag in tags)}

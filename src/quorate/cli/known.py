@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.estimators.layered import KnownInLayers
     from quorate.formats.known import Settled
     from quorate.formats.layers import Layers
-    from quorate.models.prepared import Known
+    from quorate.model.prepared import Known
 
 __all__ = ["KnownLabels", "KnownOption"]
 

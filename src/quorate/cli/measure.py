@@ -60,7 +60,7 @@ Scheme = Annotated[
 def check(inputs: Inputs, scheme: Scheme = None, as_json: Json = False, *, reading: LayeredReading) -> None:
     """Look at annotations before any fit; exit code 1 if something should be looked at."""
     from quorate.evaluate.check import check as look
-    from quorate.models.settings import scheme_named
+    from quorate.model.settings import scheme_named
 
     layers = reading.layers(inputs).marked
     found = {name: look(corpus, scheme=scheme_named(scheme)) for name, corpus in layers.items()}
@@ -239,7 +239,7 @@ def _scored(
     from quorate.evaluate.compare import read_answers, score_answers
     from quorate.evaluate.layers import read_layered_answers, score_layers
     from quorate.formats.consensus_export import is_layered
-    from quorate.models.settings import scheme_named
+    from quorate.model.settings import scheme_named
 
     layered = is_layered(consensus)
     reading.in_layers |= layered

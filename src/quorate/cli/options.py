@@ -30,7 +30,7 @@ from quorate.cli.common import (
 )
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
-from quorate.models.settings import MODEL, WRITTEN, choice
+from quorate.model.settings import MODEL, WRITTEN, choice
 
 if TYPE_CHECKING:
     from quorate.cli.summaries import Summary
@@ -113,7 +113,7 @@ class Chosen(NamedTuple):
 
 @cache  # what was given is asked for more than once
 def _advise() -> None:
-    from quorate.infer.engines.jax.device import advice
+    from quorate.model.engines.jax.device import advice
 
     say(advice())
 

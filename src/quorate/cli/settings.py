@@ -13,7 +13,7 @@ import typer
 
 from quorate.cli.common import with_options
 from quorate.errors import SettingsError
-from quorate.models.settings import Settings, present_names
+from quorate.model.settings import Settings, present_names
 
 __all__ = ["Given", "in_options", "settings_from_file", "takes_output_settings", "takes_settings"]
 

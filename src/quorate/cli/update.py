@@ -18,7 +18,7 @@ from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import Summary
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
-from quorate.models.settings import WRITTEN
+from quorate.model.settings import WRITTEN
 from quorate.storage.files.locks import only_here
 from quorate.wording import counted
 

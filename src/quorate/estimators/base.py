@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 import quorate
 from quorate.corpus.records import Corpus
-from quorate.encode.encoded import Encoded
+from quorate.crowd.crowd import Crowd
 from quorate.errors import NotFittedError, SettingsError, UnknownOptionError, did_you_mean, knows_its_options
-from quorate.infer import loop
-from quorate.models.prepared import Known
-from quorate.models.settings import check_number
+from quorate.model import loop
+from quorate.model.prepared import Known
+from quorate.model.settings import check_number
 from quorate.result.result import Result
 
 __all__ = ["Estimator", "ProgressCallback", "checked_threads", "choice_progress", "meta_of"]
@@ -91,7 +91,7 @@ class Estimator:
 
 
 def meta_of(
-    corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
+    corpus: Corpus, encoded: Crowd, known: NDArray[np.int32] | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """What is worth keeping with the output: from what, and how, it was made."""
     return {

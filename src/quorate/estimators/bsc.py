@@ -1,4 +1,4 @@
-"""Bayesian sequence combination as an estimator. The maths is in :mod:`quorate.infer`."""
+"""Bayesian sequence combination as an estimator. The maths is in :mod:`quorate.model`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from quorate.choose.kept import taken_over
 from quorate.choose.silence import Silence, first_votes
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus
-from quorate.encode.algebra import without_annotator
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
+from quorate.crowd.algebra import without_annotator
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.sharing import Sharing
 from quorate.estimators import bsc_files, bsc_places, bsc_tagger, options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.checkpoints import Checkpoints
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
-from quorate.infer import loop
-from quorate.infer.engines.factory import EngineName, Engines
-from quorate.infer.engines.protocol import Decoded, Engine, Tables
-from quorate.infer.engines.threads import cell_counts_of
-from quorate.infer.parts.truth import Chain
-from quorate.infer.spans import SpanModel
-from quorate.models.build import check_fits, condensed_engine, model_of
-from quorate.models.consensus import Concluded, SpanProbabilities, candidate_probabilities, conclude, with_copies
-from quorate.models.history import Past, WithHistory, past_cells
-from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Settings, choice
-from quorate.models.spans import Heard, needs_spans
+from quorate.model import loop
+from quorate.model.build import check_fits, condensed_engine, model_of
+from quorate.model.consensus import Concluded, SpanProbabilities, candidate_probabilities, conclude, with_copies
+from quorate.model.engines.factory import EngineName, Engines
+from quorate.model.engines.protocol import Decoded, Engine, Tables
+from quorate.model.engines.threads import cell_counts_of
+from quorate.model.history import Past, WithHistory, past_cells
+from quorate.model.parts.truth import Chain
+from quorate.model.prepared import Known, Prepared, known_tags, prepare
+from quorate.model.settings import AnnotatorModel, Decode, Settings, choice
+from quorate.model.span_model import SpanModel
+from quorate.model.spans import Heard, needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
@@ -141,7 +141,7 @@ class BSC(Estimator):
     ) -> Self:
         """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
 
-        ``progress`` is called after every pass with a :class:`quorate.infer.loop.Progress`. What another model,
+        ``progress`` is called after every pass with a :class:`quorate.model.loop.Progress`. What another model,
         ``history``, learned of the annotators is their prior here; they are matched by name. With the ``choice_`` of an
         earlier fit to almost the same labels, settings are not chosen again, which takes most of the time.
         """
@@ -199,7 +199,7 @@ class BSC(Estimator):
         self.calibration_ = self.choice_.calibration
         return self.choice_.settings
 
-    def _weigh(self, encoded: Encoded) -> Encoded:
+    def _weigh(self, encoded: Crowd) -> Crowd:
         """What was said, in which what annotators were found to have in common counts once."""
         found = self.choice_
         self._sharing = Sharing.of() if found is None else found.sharing
@@ -212,7 +212,7 @@ class BSC(Estimator):
     def _fit_once(
         self,
         prepared: Prepared,
-        encoded: Encoded,
+        encoded: Crowd,
         settings: Settings,
         progress: ProgressCallback | None,
         past: Past | None,
@@ -408,8 +408,8 @@ class BSC(Estimator):
     def _conclude(
         self,
         corpus: Corpus,
-        encoded: Encoded,
-        weighed: Encoded,
+        encoded: Crowd,
+        weighed: Crowd,
         engine: Engine,
         known: NDArray[np.int32] | None,
         *,
@@ -433,16 +433,16 @@ class BSC(Estimator):
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_, known=known)
 
-    def encoded(self, corpus: Corpus) -> Encoded:
+    def encoded(self, corpus: Corpus) -> Crowd:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
         state = self.model_state()
         return state.weighed(state.encoded(corpus))
 
-    def closed_labels(self, encoded: Encoded) -> NDArray[np.int32] | None:
+    def closed_labels(self, encoded: Crowd) -> NDArray[np.int32] | None:
         """``[N]`` The label of tokens that cannot have another, as the output pass has them; −1 of the others."""
         return self._silence.closed(encoded, None)
 
-    def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
+    def output_tables(self, encoded: Crowd) -> tuple[Tables, Chain]:
         """What the output pass reads, for a corpus that ``encoded`` gave."""
         return loop.output_tables(self.model_state().output_model, encoded.cells, self.calibration_.sharpness)
 
@@ -502,8 +502,8 @@ class BSC(Estimator):
     def _consensus(
         self,
         engine: Engine,
-        said: Encoded,
-        weighed: Encoded,
+        said: Crowd,
+        weighed: Crowd,
         known: NDArray[np.int32] | None,
         *,
         learn: bool = False,
@@ -540,7 +540,7 @@ class BSC(Estimator):
         self.places_ = bsc_places.as_set(self.places_, self)
         return self.places_
 
-    def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
+    def _heard(self, said: Crowd, weighed: Crowd, known: NDArray[np.int32] | None = None) -> Heard:
         """A corpus as the two models hear it."""
         of_people = self._sharing.heard(without_annotator(said, TAGGER) if self._heard_tagger else said)
         return Heard(of_people, weighed, known, self._sharing, self.engines().threads)
@@ -550,7 +550,7 @@ class BSC(Estimator):
         decode = choice(Decode, "decode", self.decode)
         return replace(self._settings, decode=decode, precision=self.precision, recall=self.recall)
 
-    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+    def _engine(self, corpus: Corpus, encoded: Crowd, known: NDArray[np.int32] | None) -> Engine:
         known = self._silence.closed(encoded, known)
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
 
@@ -562,7 +562,7 @@ class BSC(Estimator):
     def _result(
         self,
         corpus: Corpus,
-        encoded: Encoded,
+        encoded: Crowd,
         decoded: Decoded,
         *,
         trace: loop.Trace | None,

@@ -17,15 +17,15 @@ from quorate.choose.kept import as_plain, from_plain
 from quorate.choose.silence import Silence
 from quorate.corpus.profiles import Believed, Profile
 from quorate.corpus.tags import TagSet
-from quorate.encode.from_corpus import n_previous
+from quorate.crowd.encode import n_previous
 from quorate.estimators.updating import FitState, ModelState
-from quorate.infer import loop
-from quorate.infer.engines.factory import Engines
-from quorate.infer.parts.responses import Responses
-from quorate.infer.spans import SpanModel
-from quorate.models.build import arrays_of, parts_of, restored
-from quorate.models.history import restored_history
-from quorate.models.settings import Evidence, Settings, present_names
+from quorate.model import loop
+from quorate.model.build import arrays_of, parts_of, restored
+from quorate.model.engines.factory import Engines
+from quorate.model.history import restored_history
+from quorate.model.parts.responses import Responses
+from quorate.model.settings import Evidence, Settings, present_names
+from quorate.model.span_model import SpanModel
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import Calibration
 from quorate.storage import model_files

@@ -1,7 +1,7 @@
 """A fit of :class:`quorate.BSC` in which places come first: where spans are, whatever their type.
 
 The model of places is one of the same kind, for a corpus in which all types are one: whatever is chosen, learned,
-updated or kept in a file of it is so as of any other. See :mod:`quorate.models.places`.
+updated or kept in a file of it is so as of any other. See :mod:`quorate.model.places`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Tag
-from quorate.encode.encoded import Encoded
+from quorate.crowd.crowd import Crowd
 from quorate.estimators.base import ProgressCallback
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import cell_counts_of
-from quorate.models.consensus import SpanProbabilities
-from quorate.models.places import known_places, places_of, typed_spans, with_types, without_types
-from quorate.models.prepared import Prepared
-from quorate.models.settings import AnnotatorModel, Evidence, Settings
-from quorate.models.spans import clamped_documents, with_known
+from quorate.model import loop
+from quorate.model.consensus import SpanProbabilities
+from quorate.model.engines.protocol import Decoded
+from quorate.model.engines.threads import cell_counts_of
+from quorate.model.places import known_places, places_of, typed_spans, with_types, without_types
+from quorate.model.prepared import Prepared
+from quorate.model.settings import AnnotatorModel, Evidence, Settings
+from quorate.model.spans import clamped_documents, with_known
 from quorate.result.result import Result
 from quorate.taggers import Tagger
 
@@ -84,7 +84,7 @@ def updated(places: BSC, corpus: Corpus, known: Mapping[str, Sequence[Tag]], pas
     return copy(places).update(without_types(corpus), known=known_places(known) or None, passes=passes)
 
 
-def typed(where: Result, tokens: Decoded, weighed: Encoded, known: NDArray[np.int32] | None) -> Decoded:
+def typed(where: Result, tokens: Decoded, weighed: Crowd, known: NDArray[np.int32] | None) -> Decoded:
     """The consensus on places, with types as ``tokens``, that of the token model, has them.
 
     Documents of which labels are ``known`` stay as the token model, which is bound by them, has them.

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.joining import calibrated_with, judged
-from quorate.encode.algebra import with_annotator
-from quorate.encode.encoded import Encoded
+from quorate.crowd.algebra import with_annotator
+from quorate.crowd.crowd import Crowd
 from quorate.estimators.base import ProgressCallback
-from quorate.models.history import Past
-from quorate.models.prepared import Prepared
-from quorate.models.settings import Evidence, Settings
+from quorate.model.history import Past
+from quorate.model.prepared import Prepared
+from quorate.model.settings import Evidence, Settings
 from quorate.taggers import TaggerName, make_tagger, tagger_name
 from quorate.taggers.auto import worth_trying
 from quorate.taggers.loop import TAGGER, in_rounds, teach
@@ -45,7 +45,7 @@ def is_wanted(model: BSC, prepared: Prepared, settings: Settings, past: Past | N
 def fit_with_tagger(
     model: BSC,
     prepared: Prepared,
-    encoded: Encoded,
+    encoded: Crowd,
     settings: Settings,
     progress: ProgressCallback | None,
     past: Past | None,

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Encoded
+from quorate.crowd.crowd import Crowd
 from quorate.estimators.base import Estimator
 from quorate.estimators.updating import FitState, ModelState
-from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.protocol import Tables
-from quorate.infer.parts.truth import Chain
-from quorate.models.consensus import SpanProbabilities
-from quorate.models.history import Past
-from quorate.models.prepared import Known, Prepared
-from quorate.models.settings import Settings
+from quorate.model.consensus import SpanProbabilities
+from quorate.model.engines.factory import Engines
+from quorate.model.engines.protocol import Tables
+from quorate.model.history import Past
+from quorate.model.parts.truth import Chain
+from quorate.model.prepared import Known, Prepared
+from quorate.model.settings import Settings
 from quorate.result.calibration import Calibration
 from quorate.result.result import Result
 from quorate.storage.model_files import Stored
@@ -106,7 +106,7 @@ class FitsInPasses(Protocol):
 class Advises(Protocol):
     """What a fit is not sure of can be worked out, and with it what to have labelled next."""
 
-    def encoded(self, corpus: Corpus) -> Encoded:
+    def encoded(self, corpus: Corpus) -> Crowd:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
 
     def combine(self, corpus: Corpus, *, known: Known = None) -> Result:
@@ -162,13 +162,13 @@ class Explains(Protocol):
     def for_token_f1(self) -> bool:
         """Whether the spans are given out whose tokens have the highest expected F1."""
 
-    def encoded(self, corpus: Corpus) -> Encoded:
+    def encoded(self, corpus: Corpus) -> Crowd:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
 
-    def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
+    def output_tables(self, encoded: Crowd) -> tuple[Tables, Chain]:
         """What the output pass reads."""
 
-    def closed_labels(self, encoded: Encoded) -> NDArray[np.int32] | None:
+    def closed_labels(self, encoded: Crowd) -> NDArray[np.int32] | None:
         """``[N]`` The label of tokens that cannot have another, −1 of the others; ``None``: all may have any."""
 
     def span_probabilities(self, corpus: Corpus) -> SpanProbabilities | None:

@@ -20,10 +20,10 @@ import quorate
 from quorate.choose.choice import Choice
 from quorate.choose.kept import as_plain, from_plain
 from quorate.errors import InputError, OutputError, SettingsError
-from quorate.infer import loop
-from quorate.models.build import arrays_of, with_arrays
-from quorate.models.prepared import Prepared
-from quorate.models.settings import Settings
+from quorate.model import loop
+from quorate.model.build import arrays_of, with_arrays
+from quorate.model.prepared import Prepared
+from quorate.model.settings import Settings
 from quorate.storage.arrays import mapped, write
 from quorate.storage.files.atomic import written_whole
 from quorate.storage.model_files import prefixed, under
@@ -81,7 +81,7 @@ class Checkpoints:
 
 
 class FitCheckpoint:
-    """One file, written anew after every pass: see :class:`quorate.infer.loop.Checkpoint`."""
+    """One file, written anew after every pass: see :class:`quorate.model.loop.Checkpoint`."""
 
     def __init__(self, path: Path, identity: dict[str, Any], blank: loop.Model) -> None:
         self._path, self._identity, self._blank = path, identity, blank

@@ -22,21 +22,21 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import MISSING, Invalid, TagSet
-from quorate.encode.algebra import document_of_events, token_of_events
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
+from quorate.crowd.algebra import document_of_events, token_of_events
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
 from quorate.errors import SettingsError
 from quorate.estimators import options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded, Tables
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.annotators import AnnotatorPrior
-from quorate.infer.parts.arrays import check_arrays
-from quorate.infer.parts.confusions import ConfusionMatrix
-from quorate.infer.parts.truth import Chain, log_mask
-from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import Decode, check_number, choice, decode_of_tokens, present_names, scheme_named
+from quorate.model import loop
+from quorate.model.engines.protocol import Decoded, Tables
+from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.parts.annotators import AnnotatorPrior
+from quorate.model.parts.arrays import check_arrays
+from quorate.model.parts.confusions import ConfusionMatrix
+from quorate.model.parts.truth import Chain, log_mask
+from quorate.model.prepared import Known, Prepared, prepare
+from quorate.model.settings import Decode, check_number, choice, decode_of_tokens, present_names, scheme_named
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
 from quorate.result.sources import Sources
@@ -68,7 +68,7 @@ class _Answers:
     given: Ints
 
     @classmethod
-    def of(cls, encoded: Encoded, known: NDArray[np.int32] | None) -> _Answers:
+    def of(cls, encoded: Crowd, known: NDArray[np.int32] | None) -> _Answers:
         """Those of the annotators; where labels are known, they too are an answer, which nobody gave."""
         doc, who, start, code = _sequences(encoded)
         numbers: dict[tuple[int, bytes], int] = {}
@@ -89,7 +89,7 @@ class _Answers:
         return cls(of_doc, starts, codes, token.astype(np.int32), who, np.array(given, np.int64))
 
 
-def _sequences(encoded: Encoded) -> tuple[Ints, Ints, Ints, NDArray[np.int32]]:
+def _sequences(encoded: Crowd) -> tuple[Ints, Ints, Ints, NDArray[np.int32]]:
     """Document, annotator, start and labels of every sequence; of a label with probabilities, the most probable."""
     event_token = token_of_events(encoded)
     event_doc = document_of_events(encoded)
@@ -198,7 +198,7 @@ class _Crowd:
 
 
 def _text_engine(
-    encoded: Encoded,
+    encoded: Crowd,
     doc_start: Ints,
     word: NDArray[np.int32],
     known: NDArray[np.int32] | None,
@@ -407,7 +407,7 @@ class CRFMA(Estimator):
     def _result(
         self,
         corpus: Corpus,
-        encoded: Encoded,
+        encoded: Crowd,
         decoded: Decoded,
         *,
         trace: loop.Trace | None,

@@ -20,7 +20,7 @@ from quorate.estimators.voting import MajorityVote
 from quorate.formats.layering import Layer
 from quorate.formats.layers import Layers
 from quorate.formats.notes import some
-from quorate.models.prepared import Known
+from quorate.model.prepared import Known
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.layers import LayeredResult
 from quorate.storage import model_files

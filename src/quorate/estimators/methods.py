@@ -12,7 +12,7 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
-from quorate.models.settings import Settings
+from quorate.model.settings import Settings
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
 

@@ -1,6 +1,6 @@
 """The settings of all methods as named options, for type checkers and for whoever completes a call.
 
-The declaration itself is :class:`quorate.models.settings.Settings` and the parameters of the estimators; a test
+The declaration itself is :class:`quorate.model.settings.Settings` and the parameters of the estimators; a test
 compares them with what stands here.
 """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from quorate.estimators.base import ProgressCallback
-    from quorate.infer.loop import Progress
+    from quorate.model.loop import Progress
 
 __all__ = ["Report", "bar", "progress_bar", "shown"]
 

@@ -20,8 +20,8 @@ from quorate.estimators.capabilities import Streams
 from quorate.estimators.methods import estimator
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.updating import FitState, ModelState
-from quorate.models.places import without_types
-from quorate.models.settings import check_number
+from quorate.model.places import without_types
+from quorate.model.settings import check_number
 from quorate.result.annotators import AnnotatorSummaries, summarise
 
 __all__ = ["batches", "fit_stream"]

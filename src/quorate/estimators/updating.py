@@ -19,17 +19,17 @@ from quorate.choose.silence import Silence
 from quorate.corpus.profiles import Believed, Profile
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.from_corpus import encode, encode_known
-from quorate.encode.sharing import Sharing
+from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.encode import encode, encode_known
+from quorate.crowd.sharing import Sharing
 from quorate.errors import InputError, SettingsError
-from quorate.infer import loop
-from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.protocol import Counts, Engine, Tables
-from quorate.infer.spans import SpanModel
-from quorate.models.build import with_more_words
-from quorate.models.prepared import check_corpus
-from quorate.models.settings import Settings, check_number
+from quorate.model import loop
+from quorate.model.build import with_more_words
+from quorate.model.engines.factory import Engines
+from quorate.model.engines.protocol import Counts, Engine, Tables
+from quorate.model.prepared import check_corpus
+from quorate.model.settings import Settings, check_number
+from quorate.model.span_model import SpanModel
 from quorate.taggers import TaggerName
 from quorate.wording import counted
 
@@ -191,7 +191,7 @@ class ModelState(NamedTuple):
         """With another model, whose annotators are its own until a consensus on spans is made again."""
         return self._replace(model=model, spans=None if self.spans is None else replace(self.spans, annotators=None))
 
-    def encoded(self, corpus: Corpus) -> Encoded:
+    def encoded(self, corpus: Corpus) -> Crowd:
         """A corpus as arrays, with the numbers that names and words have here."""
         check_corpus(corpus)
         return encode(corpus, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
@@ -200,7 +200,7 @@ class ModelState(NamedTuple):
         """``[N]`` The known label of every token, −1 where it is not known; ``None``: there are none."""
         return encode_known(corpus, self.tagset, known, self.settings.invalid) if known else None
 
-    def weighed(self, encoded: Encoded) -> Encoded:
+    def weighed(self, encoded: Crowd) -> Crowd:
         """With what annotators have in common counting once."""
         return self.sharing.weighed(encoded)
 
@@ -228,7 +228,7 @@ class ModelState(NamedTuple):
         engine = engines.over(encoded, known=self.silence.closed(encoded, known), text=text, corpus=documents)
         return Passes(engine, encoded, np.array([number[word] for word in words], np.int64))
 
-    def passes_over_all(self, fit_state: FitState) -> tuple[Engine, Encoded]:
+    def passes_over_all(self, fit_state: FitState) -> tuple[Engine, Crowd]:
         """For passes over all documents, with the numbers that names and words have here."""
         documents = Corpus(fit_state.documents.values())
         encoded = self.weighed(self.encoded(documents))
@@ -244,7 +244,7 @@ class Passes(NamedTuple):
     """
 
     engine: Engine
-    encoded: Encoded
+    encoded: Crowd
     words: Integers
 
     def counts(self, model: loop.Model) -> Counts:

@@ -7,14 +7,14 @@ from typing import Self
 
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode_known
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode_known
 from quorate.errors import InputError
 from quorate.estimators import options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
-from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import Ties, check_number, choice, decode_of_tokens, scheme_named
-from quorate.models.votes import Votes, majority, one_worker_a_document, silent_majority, span_majority
+from quorate.model.prepared import Known, Prepared, prepare
+from quorate.model.settings import Ties, check_number, choice, decode_of_tokens, scheme_named
+from quorate.model.votes import Votes, majority, one_worker_a_document, silent_majority, span_majority
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
 
@@ -94,7 +94,7 @@ class MajorityVote(Estimator):
 
         return vote
 
-    def _voters(self, prepared: Prepared) -> Encoded | None:
+    def _voters(self, prepared: Prepared) -> Crowd | None:
         """The corpus with weights for those whose votes count; ``None``: everybody's do."""
         return None
 
@@ -174,7 +174,7 @@ class BestWorker(MajorityVote):
     method = "best-worker"
     _best = True
 
-    def _voters(self, prepared: Prepared) -> Encoded | None:
+    def _voters(self, prepared: Prepared) -> Crowd | None:
         """One annotator's votes count in each document with gold."""
         gold = {d.id: d.gold for d in prepared.corpus if d.gold is not None}
         if not gold:

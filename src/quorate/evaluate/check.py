@@ -18,10 +18,10 @@ from quorate.corpus.discontinuous import is_continued
 from quorate.corpus.profiles import Kind, gold_like
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme
-from quorate.encode.algebra import document_of, marked_spans, seen_pairs
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.sharing import Sharing
+from quorate.crowd.algebra import document_of, marked_spans, seen_pairs
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.sharing import Sharing
 from quorate.errors import nearest
 from quorate.estimators.comparison import not_judged
 from quorate.formats.notes import people, some
@@ -123,7 +123,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
     return Checked(numbers, tuple(counts), tuple(warnings))
 
 
-def _seen_by(encoded: Encoded) -> NDArray[np.int64]:
+def _seen_by(encoded: Crowd) -> NDArray[np.int64]:
     """``[D]`` How many annotators gave a label in each document."""
     doc, who = seen_pairs(encoded)
     return np.bincount(doc, minlength=encoded.n_docs) if len(who) else np.zeros(encoded.n_docs, np.int64)
@@ -147,7 +147,7 @@ def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Itera
 
 
 def _rare_labels(
-    corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: NDArray[np.int64], covered: Coverage
+    corpus: Corpus, encoded: Crowd, sources: Sources, seen_by: NDArray[np.int64], covered: Coverage
 ) -> Iterator[str]:
     """Labels that are used once, or by one annotator alone where others saw the same: they may be misspelt.
 
@@ -195,7 +195,7 @@ def _alone(corpus: Corpus) -> Iterator[str]:
         yield not_judged(alone)
 
 
-def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
+def _separate_groups(corpus: Corpus, encoded: Crowd) -> Iterator[str]:
     """Annotators are linked by the documents they share; groups without a link cannot be compared.
 
     Of those who share none with anybody, :func:`_alone` tells.
@@ -301,7 +301,7 @@ def _who_mark_little(sources: Sources, covered: Coverage) -> Iterator[str]:
         )
 
 
-def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
+def _near_duplicates(corpus: Corpus, encoded: Crowd) -> Iterator[str]:
     """Documents that share four fifths of their word triples (found by min-hashing, then checked).
 
     Those that share all are left out where the reader has told of them.
@@ -331,7 +331,7 @@ def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         yield f"{which} nearly the same as another, such as {pair}: their labels count twice"
 
 
-def _shingles(encoded: Encoded, docs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _shingles(encoded: Crowd, docs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """For each document the set of its word triples, as numbers."""
     V = len(encoded.words) + 1
     words = encoded.word.astype(np.int64)

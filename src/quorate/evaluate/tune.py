@@ -16,8 +16,8 @@ from quorate.estimators.capabilities import Tunes
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
 from quorate.evaluate.compare import scored_positions
-from quorate.infer.kernels.cores import available_threads
-from quorate.models.prepared import Prepared, prepare
+from quorate.model.kernels.cores import available_threads
+from quorate.model.prepared import Prepared, prepare
 from quorate.storage.work_log import Store
 
 __all__ = ["DEFAULT_GRID", "GOALS", "Trial", "Tuned", "tune"]

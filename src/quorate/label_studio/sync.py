@@ -18,7 +18,7 @@ from quorate.formats.exports import ExportDocument
 from quorate.formats.label_studio import OWN_PREFIX, Controls, prediction_of
 from quorate.formats.layers import Layers
 from quorate.label_studio.client import Client
-from quorate.models.settings import check_number
+from quorate.model.settings import check_number
 from quorate.result.layers import LayeredResult
 
 __all__ = ["LEAST_CHANGE", "Synced", "apply_predictions", "controls_of", "pull", "same_regions", "show_version", "sync"]

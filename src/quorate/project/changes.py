@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from quorate.models.settings import Settings
+from quorate.model.settings import Settings
 from quorate.project.store import Version
 
 __all__ = ["outputs_changed", "what_changed"]

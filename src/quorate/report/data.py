@@ -20,7 +20,7 @@ from quorate.estimators.capabilities import Explains
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.metrics import measure_agreement
-from quorate.models.settings import Settings
+from quorate.model.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.audits import audited, check_drawn_from, to_check
 from quorate.report.content import (

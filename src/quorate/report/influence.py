@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
-from quorate.encode.algebra import events_of_document
-from quorate.infer.engines.threads import span_shape
-from quorate.infer.kernels import output, single
-from quorate.infer.kernels.spans import best_set
-from quorate.infer.parts.truth import log_mask
-from quorate.models.spans import token_f1_terms
+from quorate.crowd.algebra import events_of_document
+from quorate.model.engines.threads import span_shape
+from quorate.model.kernels import output, single
+from quorate.model.kernels.spans import best_set
+from quorate.model.parts.truth import log_mask
+from quorate.model.spans import token_f1_terms
 
 if TYPE_CHECKING:
     from quorate.estimators.capabilities import Explains
-    from quorate.models.consensus import SpanProbabilities
+    from quorate.model.consensus import SpanProbabilities
 
 __all__ = ["Influence", "influences"]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import Invalid, Scheme
-from quorate.encode.algebra import document_of_events, token_of_events
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
+from quorate.crowd.algebra import document_of_events, token_of_events
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
 from quorate.estimators.comparison import compared_with_nobody
 from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
@@ -237,7 +237,7 @@ def _not_judged(name: str, source: SourceKind, events: _Events, k: int) -> Perso
 class _Events:
     """Every label given, beside the posterior of its token."""
 
-    def __init__(self, result: Result, encoded: Encoded) -> None:
+    def __init__(self, result: Result, encoded: Crowd) -> None:
         self.tagset = encoded.tagset
         K, J, D = len(encoded.annotators), len(encoded.tagset.labels), encoded.n_docs
         posterior = np.concatenate([*result.probabilities, np.zeros((0, J))])

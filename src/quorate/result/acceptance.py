@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.spans import Span
 from quorate.errors import SettingsError
-from quorate.models.settings import as_share, check_number
+from quorate.model.settings import as_share, check_number
 from quorate.wording import counted
 
 __all__ = ["Accepted", "accepted", "check_precision"]

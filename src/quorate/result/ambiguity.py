@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import label_counts, laid_end_to_end, only_documents
-from quorate.encode.encoded import Encoded
-from quorate.encode.lots import hashed, lots_of
+from quorate.crowd.algebra import label_counts, laid_end_to_end, only_documents
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.lots import hashed, lots_of
 from quorate.wording import counted
 
 __all__ = ["Ambiguity", "ambiguity_of"]
@@ -99,11 +99,11 @@ class _Habits(NamedTuple):
     ambiguous: float
 
 
-def ambiguity_of(encoded: Encoded) -> Ambiguity:
+def ambiguity_of(encoded: Crowd) -> Ambiguity:
     """Tell ambiguity from error in what was said.
 
     >>> import quorate
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> corpus = quorate.sample()
     >>> told = ambiguity_of(encode(corpus, corpus.tagset()))
     >>> len(told.documents), 0 <= told.share < 0.1
@@ -127,7 +127,7 @@ def ambiguity_of(encoded: Encoded) -> Ambiguity:
     )
 
 
-def _learned(encoded: Encoded, marked: Integers) -> _Habits:
+def _learned(encoded: Crowd, marked: Integers) -> _Habits:
     """Habits by EM, of as many documents as tell them."""
     drawn = np.argsort(lots_of(encoded).document, kind="stable")
     many = np.cumsum(np.diff(encoded.event_start[encoded.doc_start])[drawn])
@@ -146,7 +146,7 @@ def _learned(encoded: Encoded, marked: Integers) -> _Habits:
     return habits
 
 
-def _said(encoded: Encoded) -> tuple[_Said, Floats]:
+def _said(encoded: Crowd) -> tuple[_Said, Floats]:
     """What was said, and ``[N, J]`` how many gave each token each label."""
     J = len(encoded.tagset.labels)
     label, who = encoded.cells.label[encoded.event_cell], encoded.cells.annotator[encoded.event_cell]

@@ -10,12 +10,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.encoded import Cells, Encoded
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.parts.annotators import Annotators
-from quorate.infer.parts.arrays import check_arrays
-from quorate.infer.parts.confusions import blocks
+from quorate.crowd.crowd import Cells, Crowd
 from quorate.memory import check_room
+from quorate.model.engines.protocol import Decoded
+from quorate.model.parts.annotators import Annotators
+from quorate.model.parts.arrays import check_arrays
+from quorate.model.parts.confusions import blocks
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.habits import KINDS, SpanHabits, count_habits
 from quorate.wording import counted
@@ -196,7 +196,7 @@ def check_matrix(shape: tuple[int, int, int], n_annotators: int = 1) -> None:
 
 
 def summarise(
-    encoded: Encoded,
+    encoded: Crowd,
     counts: Floats,
     model: Annotators,
     decoded: Decoded | None = None,

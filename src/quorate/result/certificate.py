@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.infer.engines.protocol import Decoded
+from quorate.model.engines.protocol import Decoded
 from quorate.result.calibration import Calibration
 from quorate.result.spans import consensus_spans
 

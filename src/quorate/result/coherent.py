@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.engines.protocol import Decoded
+from quorate.model.engines.protocol import Decoded
 from quorate.result.calibration import Calibration
 
 __all__ = ["Probabilities", "coherent"]

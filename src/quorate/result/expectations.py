@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from quorate.corpus.records import Corpus
 from quorate.corpus.schemes import Invalid
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode
-from quorate.encode.voices import in_one_voice
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.encode import encode
+from quorate.crowd.voices import in_one_voice
 from quorate.result.ambiguity import Ambiguity, ambiguity_of
 from quorate.result.shares import ShareModel, through_confusion
 
@@ -48,7 +48,7 @@ class Expectations:
         self._voices = [copies for copies in ([name for name in voice if name in here] for voice in voices) if copies]
 
     @cached_property
-    def _encoded(self) -> Encoded:
+    def _encoded(self) -> Crowd:
         encoded = encode(self._corpus, self._tagset, invalid=self._invalid)
         number = {name: k for k, name in enumerate(encoded.annotators)}
         return in_one_voice(encoded, [[number[name] for name in copies] for copies in self._voices])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from quorate.infer.loop import Trace
+    from quorate.model.loop import Trace
     from quorate.result.consensus import Consensus
 
 __all__ = ["FORMATS", "annotators_figure", "document_figure", "empty_figure", "kind_of", "save", "trace_figure"]
@@ -303,7 +303,7 @@ class _Page(NamedTuple):
 def trace_figure(trace: Trace) -> Figure:
     """The bound after every pass.
 
-    >>> from quorate.infer.loop import StopReason, Trace
+    >>> from quorate.model.loop import StopReason, Trace
     >>> len(trace_figure(Trace((-9.0, -8.5), StopReason.MAX_PASSES, (-8.5,), 0.1)).axes)
     1
     """

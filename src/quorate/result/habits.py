@@ -1,6 +1,6 @@
 """What each annotator does with the spans of a consensus: marks them exactly, shifted, in pieces, or not at all.
 
-Kinds are those of the span model (:mod:`quorate.infer.kernels.spans`). A span of the consensus counts as much as it is
+Kinds are those of the span model (:mod:`quorate.model.kernels.spans`). A span of the consensus counts as much as it is
 probable, and only for those who saw all of its tokens. A mark that is not in the consensus counts as wrong.
 """
 
@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.encoded import Encoded
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.kernels.marked import SureSpans, add_habits
-from quorate.infer.marked import counted, said_in
+from quorate.crowd.crowd import Crowd
+from quorate.model.engines.protocol import Decoded
+from quorate.model.kernels.marked import SureSpans, add_habits
+from quorate.model.marked import counted, said_in
 from quorate.result.calibration import Calibration
 from quorate.result.spans import consensus_spans
 
@@ -104,7 +104,7 @@ class SpanHabits(NamedTuple):
         return (low if x > 0 else 0.0), (high if x < n else 1.0)
 
 
-def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration, labels: Floats | None = None) -> Floats:
+def count_habits(encoded: Crowd, decoded: Decoded, calibration: Calibration, labels: Floats | None = None) -> Floats:
     """``[12, T, K]`` The :class:`SpanHabits` of everybody, by type: that of the consensus's span, or of their own.
 
     In the plain scheme, which has no spans, there are no types. ``labels [K]`` are how many each gave, if known.

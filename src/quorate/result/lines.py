@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from quorate.corpus.discontinuous import is_continued
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import slice_bounds
-from quorate.infer.kernels.cores import available_threads, in_order
-from quorate.infer.kernels.lines import ConsensusColumns, lines_of, quoted
+from quorate.model.engines.protocol import Decoded
+from quorate.model.engines.threads import slice_bounds
+from quorate.model.kernels.cores import available_threads, in_order
+from quorate.model.kernels.lines import ConsensusColumns, lines_of, quoted
 from quorate.result.coherent import Probabilities
 from quorate.storage.columns import columns_of
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.corpus.schemes import Invalid
-from quorate.encode.from_corpus import encode
+from quorate.crowd.encode import encode
 from quorate.result.ambiguity import ambiguity_of
 
 __all__ = ["AmbiguousDocument", "TwoReadings", "most_ambiguous"]

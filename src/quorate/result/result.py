@@ -18,14 +18,14 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.schemes import Invalid
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import laid_end_to_end
-from quorate.encode.encoded import Encoded
+from quorate.crowd.algebra import laid_end_to_end
+from quorate.crowd.crowd import Crowd
 from quorate.errors import SettingsError, knows_its_options
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.frames import arrow_table, pandas_frame
 from quorate.formats.json_lines import consensus_lines, encoded_lines
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.loop import Trace
+from quorate.model.engines.protocol import Decoded
+from quorate.model.loop import Trace
 from quorate.result.acceptance import Accepted, accepted
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries
@@ -167,7 +167,7 @@ class Result:
         sure = told.tokens if self.tagset.outside is None else told.spans
         return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, self.calibration, sure)
 
-    def span_habits(self, encoded: Encoded) -> Floats:
+    def span_habits(self, encoded: Crowd) -> Floats:
         """``[12, T, K]`` The :class:`quorate.result.habits.SpanHabits` of everybody in the corpus, by type."""
         return count_habits(encoded, self._decoded, self.calibration)
 

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import label_counts, laid_end_to_end, number_pairs, token_of_events
-from quorate.encode.encoded import Encoded
-from quorate.encode.lots import lots_of
+from quorate.crowd.algebra import label_counts, laid_end_to_end, number_pairs, token_of_events
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.lots import lots_of
 
 __all__ = ["ShareModel", "through_confusion"]
 
@@ -61,19 +61,19 @@ class ShareModel:
     """What was learned of a crowd, to say what anybody, or somebody by name, would say of its documents.
 
     >>> import quorate
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> corpus = quorate.Corpus(quorate.sample().documents[:40])
     >>> model = ShareModel.learned(encode(corpus, corpus.tagset()))
     >>> model.shares().shape == (sum(len(one.tokens) for one in corpus), len(corpus.tagset().labels))
     True
     """
 
-    def __init__(self, encoded: Encoded, view: _View, everyone: Floats, prior: Floats, fits: tuple[_Fit, _Fit]) -> None:
+    def __init__(self, encoded: Crowd, view: _View, everyone: Floats, prior: Floats, fits: tuple[_Fit, _Fit]) -> None:
         self.encoded, self._view, self._habits, self._prior = encoded, view, everyone, prior
         self._of_anybody, self._of_somebody = fits
 
     @classmethod
-    def learned(cls, encoded: Encoded) -> Self | None:
+    def learned(cls, encoded: Crowd) -> Self | None:
         """Learn from all documents with two annotators or more; ``None`` if they are too few."""
         doc, who, pair_of_event = number_pairs(encoded)
         J, lengths = len(encoded.tagset.labels), np.diff(encoded.doc_start)
@@ -146,11 +146,11 @@ class ShareModel:
         return scores, shares
 
 
-def through_confusion(encoded: Encoded, posterior: Floats) -> Floats:
+def through_confusion(encoded: Crowd, posterior: Floats) -> Floats:
     """``[N, J]`` What annotators would say where none can be hidden: the posterior through the crowd's confusion.
 
     >>> import quorate
-    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.crowd.encode import encode
     >>> corpus = quorate.sample()
     >>> result = quorate.aggregate(corpus, "mv")
     >>> shares = through_confusion(encode(corpus, corpus.tagset()), result.posterior)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from quorate.corpus.profiles import Kind, Profile
-from quorate.encode.sharing import Sharing
+from quorate.crowd.sharing import Sharing
 from quorate.formats.notes import people
 
 __all__ = ["MUCH_IN_COMMON", "SourceKind", "Sources", "Together", "err_together", "votes_in_words"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import Spans
-from quorate.infer.engines.protocol import Decoded, Paths
+from quorate.crowd.algebra import Spans
+from quorate.model.engines.protocol import Decoded, Paths
 
 __all__ = ["consensus_spans"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document
-from quorate.infer.kernels.lines import DocumentColumns, quoted
+from quorate.model.kernels.lines import DocumentColumns, quoted
 from quorate.storage.documents import ArrayCorpus
 from quorate.storage.joined import JoinedCorpus
 

@@ -21,12 +21,12 @@ from quorate import formats
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import MISSING, Invalid, Scheme, TagSet
-from quorate.encode.encoded import Cells, Encoded, Shard
-from quorate.encode.from_corpus import encode, keys_of_codes, n_previous
+from quorate.crowd.crowd import Cells, Crowd, Shard
+from quorate.crowd.encode import encode, keys_of_codes, n_previous
 from quorate.errors import InputError, SettingsError, knows_its_options
 from quorate.formats import AnnotatorFrom, Given, Names, Profiles, SamplesName, UnitName
 from quorate.formats.notes import Notes
-from quorate.infer.engines.threads import slice_bounds
+from quorate.model.engines.threads import slice_bounds
 from quorate.storage.arrays import Arrays, MappedArrays, Workspace, damaged, is_container, mapped, write
 from quorate.storage.corpora_checks import LAYOUT_KINDS, check_slice, checked_text, rules
 from quorate.storage.documents import SOFT, ArrayCorpus, DocumentArrays, document_of, starts_of
@@ -43,7 +43,7 @@ _CHECKED_AT_ONCE = 256 << 20  # bytes; of larger corpora each array is checked w
 
 
 class StoredSlices:
-    """The slices of a corpus on disk: see :class:`quorate.infer.kernels.layout.Slice`."""
+    """The slices of a corpus on disk: see :class:`quorate.model.kernels.layout.Slice`."""
 
     def __init__(self, arrays: MappedArrays, n_words: int, tagset: TagSet, invalid: Invalid) -> None:
         self._arrays, self._tagset, self._invalid = arrays, tagset, invalid
@@ -53,7 +53,7 @@ class StoredSlices:
         self._n_words, self._n_cells = n_words, len(arrays["cell_label"])
         self._checked: set[int] = set()
 
-    def fits(self, encoded: Encoded) -> bool:
+    def fits(self, encoded: Crowd) -> bool:
         """Whether this is a layout of these very arrays."""
         own = self._arrays
         weight = own["event_weight"] if len(own["event_weight"]) else None
@@ -154,7 +154,7 @@ class StoredCorpus(ArrayCorpus):
         """The tags that annotators use, and the known ones, with their scheme (inferred unless given)."""
         return TagSet.infer([*self._text["used"], *(tag for tag in known if tag is not None)], scheme)
 
-    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Encoded | None:
+    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Crowd | None:
         """The arrays in the file, if they are of this scheme and rule, and of these labels or of some of them."""
         own, text = self._mapped, self._text
         place = [tagset.index.get(label, -1) for label in text["labels"]]
@@ -164,7 +164,7 @@ class StoredCorpus(ArrayCorpus):
         number = np.array([*place, J])  # the last one is what begins a plain sequence
         previous, label = number[own["cell_previous"]], number[own["cell_label"]]
         weight = own["event_weight"] if len(own["event_weight"]) else None
-        return Encoded(
+        return Crowd(
             tagset,
             self._names,
             self._words,
@@ -342,7 +342,7 @@ def _add_events(arrays: Arrays, text: dict[str, Any], tagset: TagSet, invalid: I
 
 def _add_layout(arrays: Arrays, text: dict[str, Any], space: Workspace) -> None:
     """Lay out slices as an engine would."""
-    from quorate.infer.kernels.layout import lay_out
+    from quorate.model.kernels.layout import lay_out
 
     doc_start, event_start, weight = arrays["doc_start"], arrays["event_start"], arrays["event_weight"]
     bounds = slice_bounds(doc_start)

@@ -18,7 +18,7 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.tags import MISSING
 from quorate.errors import InputError
-from quorate.infer.kernels.lines import quoted
+from quorate.model.kernels.lines import quoted
 from quorate.storage.arrays import Arrays
 from quorate.storage.corpora_checks import RAW_KINDS
 

@@ -12,8 +12,8 @@ import numpy as np
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.from_corpus import n_previous
+from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.encode import n_previous
 from quorate.errors import InputError, SettingsError
 from quorate.storage.slices import Renumbered, renumbered
 
@@ -115,7 +115,7 @@ class JoinedCorpus(Corpus):
         """The tags that annotators use, and the known ones, with their scheme (inferred unless given)."""
         return TagSet.infer([tag for tag in (*self.used_tags(), *known) if tag is not None], scheme)
 
-    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Encoded | None:
+    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Crowd | None:
         """The arrays in the files, if all are of this scheme and rule."""
         parts = [part.encoded_as(tagset, invalid) for part in self._parts]
         laid_out = [part for part in parts if part is not None]

@@ -20,9 +20,9 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import MISSING, Invalid, TagSet
-from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.from_corpus import by_rule, label_before, n_previous
-from quorate.encode.kernels import Sequences, events_by_token, labels_of
+from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.encode import by_rule, label_before, n_previous
+from quorate.crowd.kernels import Sequences, events_by_token, labels_of
 from quorate.errors import QuorateError
 from quorate.storage.arrays import Arrays, damaged, mapped, write
 from quorate.storage.corpora_checks import RAW_KINDS, document_rules, document_shapes, within
@@ -216,7 +216,7 @@ class KeptCorpus(ArrayCorpus):
         used: list[Tag] = self._text["used"]
         return set(used)
 
-    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Encoded | None:
+    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Crowd | None:
         """The corpus as arrays for a fit.
 
         ``None`` if it has a tag that the labels do not have: then it has to be made of its documents.
@@ -237,7 +237,7 @@ class KeptCorpus(ArrayCorpus):
         )
         cells = Cells.of_keys(keys, K, J, before)
         word = arrays["word"]
-        return Encoded(
+        return Crowd(
             tagset, self._names, self._words, self._doc_start, word, event_start, event_cell, None, cells, changed
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import Scheme
-from quorate.encode.sharing import Sharing
+from quorate.crowd.sharing import Sharing
 from quorate.errors import ModelFileError
 from quorate.limits import size_named, too_much, unpacks_to_too_much
 from quorate.storage.files.atomic import written_whole

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.encoded import Encoded, EncodedWhenAsked, PartOnDisk, Shard, SlicesOnDisk
+from quorate.crowd.crowd import Crowd, CrowdWhenAsked, PartOnDisk, Shard, SlicesOnDisk
 
 __all__ = ["Renumbered", "RenumberedSlices", "renumbered", "shard_of_slices"]
 
@@ -27,7 +27,7 @@ _WORDS, _CELLS = 5, 6  # where a slice has the words and the cells that its shor
 class Renumbered(NamedTuple):
     """Slices ``first`` to ``last`` of a corpus on disk, and the number that each of its cells and words gets."""
 
-    encoded: Encoded
+    encoded: Crowd
     first: int
     last: int
     cell_of: Integers
@@ -79,7 +79,7 @@ class Renumbered(NamedTuple):
 
 
 class RenumberedSlices:
-    """The slices of several pieces, one after the other: see :class:`quorate.encode.encoded.SlicesOnDisk`."""
+    """The slices of several pieces, one after the other: see :class:`quorate.crowd.crowd.SlicesOnDisk`."""
 
     def __init__(self, pieces: Sequence[Renumbered]) -> None:
         self._pieces = tuple(pieces)
@@ -90,9 +90,9 @@ class RenumberedSlices:
             self.files.append(len(self.bounds) - 1)
         told = [(piece.slices.digest, piece.first, piece.last) for piece in self._pieces]
         self.digest = sha256(repr(told).encode()).hexdigest()
-        self.of: Encoded | None = None
+        self.of: Crowd | None = None
 
-    def fits(self, encoded: Encoded) -> bool:
+    def fits(self, encoded: Crowd) -> bool:
         """Whether this is a layout of these very arrays."""
         return encoded is self.of
 
@@ -121,7 +121,7 @@ class RenumberedSlices:
         return piece, s - self.files[number] + piece.first
 
 
-def renumbered(pieces: Sequence[Renumbered], **fields: Any) -> Encoded:
+def renumbered(pieces: Sequence[Renumbered], **fields: Any) -> Crowd:
     """Pieces one after the other as a corpus; ``fields`` are tag set, names, words and cells, which they share."""
     slices = RenumberedSlices(pieces)
 
@@ -140,11 +140,11 @@ def renumbered(pieces: Sequence[Renumbered], **fields: Any) -> Encoded:
     }
     if all(piece.encoded.event_weight is None for piece in pieces):
         fields["event_weight"] = None
-    slices.of = EncodedWhenAsked.of(long_arrays, doc_start=starts(Renumbered.doc_start), slices=slices, **fields)
+    slices.of = CrowdWhenAsked.of(long_arrays, doc_start=starts(Renumbered.doc_start), slices=slices, **fields)
     return slices.of
 
 
-def shard_of_slices(encoded: Encoded, first: int, last: int) -> Shard:
+def shard_of_slices(encoded: Crowd, first: int, last: int) -> Shard:
     """Slices ``first`` to ``last`` of a corpus on disk, with short numbers of their own."""
     slices = encoded.slices
     assert slices is not None

@@ -6,9 +6,9 @@ import numpy as np
 
 from quorate.choose.choice import Choice
 from quorate.choose.silence import hardly_overlap, mostly_silent, read_everything
-from quorate.encode.algebra import seen_pairs
-from quorate.encode.encoded import Encoded
-from quorate.models.settings import Decode, Settings
+from quorate.crowd.algebra import seen_pairs
+from quorate.crowd.crowd import Crowd
+from quorate.model.settings import Decode, Settings
 from quorate.taggers.loop import ROUNDS, TAGGER
 
 __all__ = ["worth_trying"]
@@ -20,7 +20,7 @@ _MOST_SECONDS = 60.0
 _PER_TOKEN, _PER_LABEL = 17.0, 5.0
 
 
-def worth_trying(encoded: Encoded, choice: Choice, settings: Settings) -> tuple[bool, str]:
+def worth_trying(encoded: Crowd, choice: Choice, settings: Settings) -> tuple[bool, str]:
     """Whether to try one, and if not, why; "" where nobody would expect one.
 
     How long it takes is told by the size of the corpus alone: the outcome must not hang on a clock.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quorate.corpus.records import Document
 from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
-from quorate.infer.parts.truth import log_mask
+from quorate.model.parts.truth import log_mask
 from quorate.taggers.features import TokenFeatures, frequent, numbered
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.errors import FitError
-from quorate.infer.parts.truth import Chain
+from quorate.model.parts.truth import Chain
 
 __all__ = ["Crf", "train"]
 

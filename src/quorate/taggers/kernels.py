@@ -1,6 +1,6 @@
 """The compiled part of taggers: scores from features and vectors, expected labels, AdaGrad steps, best paths.
 
-The recursions are those of :mod:`quorate.infer.kernels.single`.
+The recursions are those of :mod:`quorate.model.kernels.single`.
 
 Letters: N tokens, D documents, F features of a token, W features in all, J labels, L tokens of one document, X numbers
 in a token's vector, H units of the hidden layer.
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.kernels.native import native
-from quorate.infer.kernels.single import Steps, steps_of
+from quorate.model.kernels.native import native
+from quorate.model.kernels.single import Steps, steps_of
 
 __all__ = [
     "ExactWeights",

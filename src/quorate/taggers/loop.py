@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Encoded
-from quorate.encode.lots import lots_of
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.lots import lots_of
 from quorate.errors import InputError, SettingsError
-from quorate.infer.loop import Progress
-from quorate.infer.parts.truth import log_mask
+from quorate.model.loop import Progress
+from quorate.model.parts.truth import log_mask
 from quorate.taggers import Tagger
 
 __all__ = [
@@ -116,7 +116,7 @@ def in_rounds(progress: Callable[[Progress], None] | None) -> _Shown | None:
 
 def teach(
     corpus: Corpus,
-    encoded: Encoded,
+    encoded: Crowd,
     tagger: Tagger,
     consensus: Callable[[Ints32 | None], Floats],
     *,
@@ -159,7 +159,7 @@ def teach(
 
 def cross_fitted(
     corpus: Corpus,
-    encoded: Encoded,
+    encoded: Crowd,
     tagger: Tagger,
     posterior: Floats,
     *,

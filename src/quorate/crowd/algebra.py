@@ -1,0 +1,422 @@
+"""What can be done with an encoded corpus.
+
+The token, document and annotator of each event; who labelled something in which document; fewer documents or labels,
+one more annotator, other weights; the spans that were marked. A large corpus has many events: what is said of each is
+kept in short numbers, and pairs of document and annotator are looked up, not sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import wraps
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.tags import TagSet
+from quorate.crowd.crowd import WORKED_OUT, Cells, Crowd
+from quorate.crowd.kernels import PairedEvents, events_of_cells, fill_pairs, kept_of_pairs, without_events
+
+__all__ = [
+    "Spans",
+    "count_pairs",
+    "document_of",
+    "document_of_events",
+    "events_of_document",
+    "joined",
+    "label_counts",
+    "labels_of_spans",
+    "laid_end_to_end",
+    "marked_spans",
+    "number_pairs",
+    "only_documents",
+    "paired",
+    "ranges_of",
+    "seen_pairs",
+    "sure_events",
+    "token_of",
+    "token_of_events",
+    "with_annotator",
+    "with_likeliest_labels",
+    "without",
+    "without_annotator",
+    "without_pairs",
+    "worked_out_once",
+]
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Columns = TypeVar("Columns", bound=tuple[NDArray[Any], ...])
+_PIECE = 1 << 16  # events that are gone through at once
+_MOST_KEPT = 1 << 26  # bytes of what is worked out once: beyond this, room is dearer than time
+
+
+def worked_out_once(work: Callable[[Crowd], Columns]) -> Callable[[Crowd], Columns]:
+    """What ``work`` makes of a corpus is kept with it, read-only, and gone with it: many ask for the same.
+
+    It is not pickled: elsewhere it is worked out again.
+
+    >>> @worked_out_once
+    ... def lengths(encoded):
+    ...     return (np.diff(encoded.doc_start),)
+    >>> from quorate.corpus.records import Corpus, Document
+    >>> from quorate.crowd.encode import encode
+    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    >>> encoded = encode(corpus, corpus.tagset())
+    >>> lengths(encoded)[0] is lengths(encoded)[0]
+    True
+    """
+    name = f"{work.__module__}.{work.__qualname__}"
+
+    @wraps(work)
+    def kept(encoded: Crowd) -> Columns:
+        worked_out: dict[str, Columns] = vars(encoded).setdefault(WORKED_OUT, {})
+        found = worked_out.get(name)
+        if found is None:
+            found = work(encoded)
+            if sum(column.nbytes for column in found) <= _MOST_KEPT:
+                for column in found:
+                    column.flags.writeable = False
+                worked_out[name] = found  # the arrays of a corpus never change
+        return found
+
+    return kept
+
+
+class Spans(NamedTuple):
+    """Spans as columns: first token, token after the last, type, and who marked it; tokens count through the corpus."""
+
+    start: Integers
+    end: Integers
+    kind: Integers
+    who: Integers
+
+    def key(self, n_tokens: int, n_kinds: int) -> Integers:
+        """One integer for each different (start, end, type)."""
+        return (self.start * (n_tokens + 1) + self.end) * n_kinds + self.kind
+
+    def painted(self, n_tokens: int) -> Integers:
+        """``[N]`` The type of every token that is in a span, −1 elsewhere; spans must not overlap."""
+        change = np.zeros(n_tokens + 1, np.int64)
+        np.add.at(change, self.start, self.kind + 1)
+        np.subtract.at(change, self.end, self.kind + 1)
+        return np.cumsum(change)[:-1] - 1
+
+    def tokens_before(self, n_tokens: int) -> Integers:
+        """``[N + 1]`` How many tokens before each are in one of the spans, which may overlap."""
+        change = np.zeros(n_tokens + 1, np.int64)
+        np.add.at(change, self.start, 1)
+        np.subtract.at(change, self.end, 1)
+        return np.concatenate([[0], np.cumsum(np.cumsum(change)[:-1] > 0)])
+
+    def share(self, same: Integers) -> Floats:
+        """Of each span, the share of its tokens that count in ``same``, a running sum ``[N + 1]``."""
+        return np.asarray((same[self.end] - same[self.start]) / (self.end - self.start))
+
+    def where(self, chosen: NDArray[np.bool_] | Integers) -> Spans:
+        """Those that were chosen."""
+        return Spans(*(column[chosen] for column in self))
+
+
+def token_of_events(encoded: Crowd) -> Integers:
+    """``[E]`` The token of every event."""
+    return np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+
+
+def token_of(encoded: Crowd, event: NDArray[np.integer]) -> Integers:
+    """The token of each of some events."""
+    if len(event) > encoded.n_tokens:
+        of_event = np.repeat(np.arange(encoded.n_tokens, dtype=np.int32), np.diff(encoded.event_start))
+        return np.asarray(of_event[event].astype(np.int64))
+    return np.asarray(np.searchsorted(encoded.event_start, event, side="right") - 1)
+
+
+def label_counts(encoded: Crowd) -> Floats:
+    """``[N, J]`` How many annotators gave each token each label."""
+    J = len(encoded.tagset.labels)
+    key = token_of_events(encoded) * J + encoded.cells.label[encoded.event_cell]
+    counts = np.bincount(key, encoded.event_weight, minlength=encoded.n_tokens * J)
+    return counts.astype(np.float64).reshape(-1, J)
+
+
+def document_of_events(encoded: Crowd) -> Integers:
+    """``[E]`` The document of every event."""
+    return np.repeat(np.arange(encoded.n_docs), np.diff(encoded.event_start[encoded.doc_start]))
+
+
+def document_of(encoded: Crowd, token: NDArray[np.integer]) -> Integers:
+    """The document of each token."""
+    return np.asarray(np.searchsorted(encoded.doc_start, token, side="right") - 1)
+
+
+def events_of_document(encoded: Crowd, d: int) -> tuple[slice, Integers]:
+    """The events of one document, and the token of each, counted from the document's first."""
+    first, last = int(encoded.doc_start[d]), int(encoded.doc_start[d + 1])
+    start = encoded.event_start[first : last + 1]
+    return slice(int(start[0]), int(start[-1])), np.repeat(np.arange(last - first), np.diff(start))
+
+
+def laid_end_to_end(first: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[Integers, Integers]:
+    """Pieces of an array, one after another: where each begins (and the end of all), and the place of every entry.
+
+    >>> laid_end_to_end(np.array([7, 2]), np.array([2, 3]))
+    (array([0, 2, 5]), array([7, 8, 2, 3, 4]))
+    """
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    return start, np.arange(start[-1]) + np.repeat(first - start[:-1], lengths)
+
+
+def labels_of_spans(
+    start: Integers, end: Integers, kind: Integers, tagset: TagSet
+) -> tuple[Integers, Integers, Integers]:
+    """Where each span's tokens begin among those of all spans, the tokens, and the label that each of them has.
+
+    >>> from quorate.corpus.tags import Scheme
+    >>> tagset = TagSet.of_types(Scheme.BIO, ["PER"])
+    >>> first, token, label = labels_of_spans(np.array([3, 7]), np.array([5, 8]), np.array([0, 0]), tagset)
+    >>> first.tolist(), token.tolist(), [tagset.labels[each] for each in label]
+    ([0, 2], [3, 4, 7], ['B-PER', 'I-PER', 'B-PER'])
+    """
+    length = end - start
+    first, token = laid_end_to_end(start, length)
+    single, begins, inside, ends = tagset.span_labels
+    label = np.repeat(inside[kind], length)
+    label[first[:-1]] = begins[kind]
+    label[first[1:] - 1] = np.where(length > 1, ends[kind], single[kind])
+    return first[:-1], token, label
+
+
+def ranges_of(values: NDArray[Any], first: Integers, end: Integers) -> NDArray[Any]:
+    """Pieces of an array, each from its ``first`` entry to before its ``end``, one after another.
+
+    >>> ranges_of(np.array([5, 6, 7, 8]), np.array([2, 0]), np.array([4, 1]))
+    array([7, 8, 5])
+    """
+    pieces = [values[a:b] for a, b in zip(first.tolist(), end.tolist(), strict=True)]
+    return np.concatenate(pieces) if pieces else values[:0]
+
+
+def seen_pairs(encoded: Crowd) -> tuple[Integers, Integers]:
+    """Who labelled something in which document: documents, ascending, and annotators."""
+    return count_pairs(encoded)[:2]
+
+
+@worked_out_once
+def count_pairs(encoded: Crowd) -> tuple[Integers, Integers, Integers]:
+    """The same pairs, and how many events each has."""
+    found, times = [], [np.zeros(0, np.int64)]
+    for first, end, pair in _pairs_in_pieces(encoded):
+        if _is_sparse(pair, end):
+            present, counts = np.unique(pair, return_counts=True)
+        else:
+            counts = np.bincount(pair, minlength=end)
+            present = np.flatnonzero(counts)
+            counts = counts[present]
+        found.append((first, present))
+        times.append(counts)
+    return *_documents_and_annotators(encoded, found), np.concatenate(times)
+
+
+def number_pairs(encoded: Crowd) -> tuple[Integers, Integers, NDArray[np.int32]]:
+    """The same pairs, and for every event the number of its pair among them."""
+    document, who = seen_pairs(encoded)
+    number = np.empty(len(encoded.event_cell), np.int32)
+    fill_pairs(paired(encoded, document, who), number)
+    return document, who, number
+
+
+def paired(encoded: Crowd, document: Integers, who: Integers) -> PairedEvents:
+    """The events of a corpus beside its pairs, which are those of :func:`seen_pairs`, as kernels take them."""
+    return PairedEvents(
+        encoded.doc_start,
+        encoded.event_start,
+        encoded.event_cell,
+        np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
+        encoded.cells.annotator,
+        np.searchsorted(document, np.arange(encoded.n_docs + 1)),
+        who,
+        len(encoded.annotators),
+    )
+
+
+def _pairs_in_pieces(encoded: Crowd) -> Iterator[tuple[int, int, Integers]]:
+    """For every event document·K + annotator, where documents count from the first of a piece.
+
+    Each piece with that document, and the number below which all of its own are. Pieces are whole documents, so that
+    the pairs of one come before those of the next, and what is computed of each is small enough for a cache.
+    """
+    K, start = max(len(encoded.annotators), 1), encoded.event_start[encoded.doc_start]
+    cuts = np.searchsorted(start, np.arange(0, start[-1], _PIECE))
+    for first, last in pairwise(np.unique([*cuts, encoded.n_docs]).tolist()):
+        pair = encoded.cells.annotator[encoded.event_cell[start[first] : start[last]]]
+        pair += np.repeat(np.arange(last - first) * K, np.diff(start[first : last + 1]))
+        yield first, (last - first) * K, pair
+
+
+def _documents_and_annotators(encoded: Crowd, found: list[tuple[int, Integers]]) -> tuple[Integers, Integers]:
+    """Pairs as two columns; each piece has the document from which its own count."""
+    K = max(len(encoded.annotators), 1)
+    pairs = [first * K + present for first, present in found]
+    document, annotator = np.divmod(np.concatenate([np.zeros(0, np.int64), *pairs]), K)
+    return document, annotator
+
+
+def sure_events(encoded: Crowd) -> NDArray[np.bool_]:
+    """Events that say one label: of someone who gave probabilities, those above a half."""
+    if encoded.event_weight is None:
+        return np.ones(len(encoded.event_cell), dtype=np.bool_)
+    return np.asarray(encoded.event_weight > 0.5)
+
+
+def without(encoded: Crowd, gone: NDArray[np.bool_]) -> Crowd:
+    """The corpus without some of its events."""
+    start, cell, weight = without_events(encoded.event_start, encoded.event_cell, encoded.event_weight, gone)
+    return replace(encoded, event_start=start, event_cell=cell, event_weight=weight)
+
+
+def without_pairs(encoded: Crowd, gone: NDArray[np.bool_]) -> Crowd:
+    """The corpus without what some of its pairs said; ``gone`` is of all of them, as :func:`seen_pairs` has them."""
+    document, who, times = count_pairs(encoded)
+    left = len(encoded.event_cell) - int(times[gone].sum())
+    start, cell, weight = kept_of_pairs(paired(encoded, document, who), gone, left)
+    return replace(
+        encoded,
+        event_start=start,
+        event_cell=cell,
+        event_weight=None if encoded.event_weight is None else weight,
+    )
+
+
+def without_annotator(encoded: Crowd, name: str) -> Crowd:
+    """The corpus without what one annotator said, who keeps a number; as it is if there is none of that name."""
+    if name not in encoded.annotators:
+        return encoded
+    return without(encoded, encoded.cells.annotator[encoded.event_cell] == encoded.annotators.index(name))
+
+
+def only_documents(encoded: Crowd, documents: Integers) -> Crowd:
+    """Some of the documents, with the same annotators, words and cells."""
+    first, end = encoded.doc_start[documents], encoded.doc_start[documents + 1]
+    events = encoded.event_start[first], encoded.event_start[end]
+    times = ranges_of(np.diff(encoded.event_start), first, end)
+    return replace(
+        encoded,
+        doc_start=np.concatenate([[0], np.cumsum(end - first)]),
+        word=ranges_of(encoded.word, first, end),
+        event_start=np.concatenate([[0], np.cumsum(times)]),
+        event_cell=ranges_of(encoded.event_cell, *events),
+        event_weight=None if encoded.event_weight is None else ranges_of(encoded.event_weight, *events),
+    )
+
+
+def with_annotator(encoded: Crowd, name: str, path: NDArray[np.int32]) -> Crowd:
+    """The same corpus with one more annotator, last, who gave every token the label that ``path`` ``[N]`` says.
+
+    >>> from quorate.corpus.records import Corpus, Document
+    >>> from quorate.crowd.encode import encode
+    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    >>> more = with_annotator(encode(corpus, corpus.tagset()), "(tagger)", np.array([1, 2], np.int32))
+    >>> more.annotators, more.event_start.tolist(), more.cells.label.tolist()
+    (('ann', '(tagger)'), [0, 2, 4], [1, 0, 1, 2])
+    """
+    cells, J, P = encoded.cells, encoded.cells.n_labels, encoded.cells.n_previous
+    outside = encoded.tagset.outside
+    previous = np.concatenate([[0], path[:-1]]).astype(np.int64)
+    previous[encoded.doc_start[:-1][np.diff(encoded.doc_start) > 0]] = J if outside is None else outside
+    present, own_cell = np.unique(previous * J + path, return_inverse=True)
+    more = Cells(
+        np.concatenate([cells.annotator, np.full(len(present), cells.n_annotators)]),
+        np.concatenate([cells.previous, present // J]),
+        np.concatenate([cells.label, present % J]),
+        cells.n_annotators + 1,
+        J,
+        P,
+    )
+    at = encoded.event_start[1:]  # behind the events that each token has
+    return replace(
+        encoded,
+        annotators=(*encoded.annotators, name),
+        cells=more,
+        event_start=encoded.event_start + np.arange(len(encoded.event_start)),
+        event_cell=np.insert(encoded.event_cell, at, (len(cells.label) + own_cell).astype(np.int32)),
+        event_weight=None if encoded.event_weight is None else np.insert(encoded.event_weight, at, 1.0),
+    )
+
+
+@worked_out_once
+def marked_spans(encoded: Crowd) -> Spans:
+    """Every span that an annotator marked, by annotator and place; in the plain scheme every token is one."""
+    tagset = encoded.tagset
+    in_span = np.ones(len(tagset.labels), np.bool_) if tagset.outside is None else tagset.in_span
+    if encoded.event_weight is None:
+        token, cell = events_of_cells(encoded.event_start, encoded.event_cell, in_span[encoded.cells.label])
+        who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
+    else:
+        token, who, label = _likeliest_labels(encoded, encoded.event_weight)
+        marked = in_span[label]
+        token, who, label = token[marked], who[marked], label[marked]
+    few = len(encoded.annotators) <= np.iinfo(np.uint16).max  # short numbers are sorted in one go
+    order = np.argsort(who.astype(np.uint16) if few else who, kind="stable")  # tokens ascend already
+    token, who, label = token[order], who[order], label[order]
+    is_first = np.zeros(encoded.n_tokens + 1, np.bool_)
+    is_first[encoded.doc_start] = True
+    goes_on = np.zeros(len(token), dtype=np.bool_)
+    goes_on[1:] = (
+        (who[1:] == who[:-1])
+        & (token[1:] == token[:-1] + 1)
+        & ~is_first[token[1:]]
+        & tagset.continues[label[:-1], label[1:]]
+    )
+    first = np.flatnonzero(~goes_on)
+    last = np.append(first[1:], len(token)) - 1
+    return Spans(token[first], token[last[: len(first)]] + 1, tagset.type_of[label[first]], who[first])
+
+
+def _likeliest_labels(encoded: Crowd, event_weight: Floats) -> tuple[Integers, Integers, Integers]:
+    """Token, annotator and label of all that was said: of someone's probabilities for a token, the likeliest label."""
+    cells, J, K = encoded.cells, encoded.cells.n_labels, max(len(encoded.annotators), 1)
+    pair = token_of_events(encoded) * K + cells.annotator[encoded.event_cell]
+    each, place = np.unique(pair * J + cells.label[encoded.event_cell], return_inverse=True)
+    weight = np.bincount(place, event_weight)  # over all labels that may have stood before
+    pair, label = np.divmod(each, J)
+    order = np.lexsort((-label, weight, pair))
+    chosen = order[np.append(pair[order][1:] != pair[order][:-1], True)] if len(order) else order
+    return *np.divmod(pair[chosen], K), label[chosen]
+
+
+def with_likeliest_labels(encoded: Crowd) -> Crowd:
+    """The corpus in which everybody says one label of a token: of their probabilities, the likeliest.
+
+    Labels that stood before are not told apart in it.
+    """
+    if encoded.event_weight is None:
+        return encoded
+    token, who, label = _likeliest_labels(encoded, encoded.event_weight)
+    J, K = encoded.cells.n_labels, len(encoded.annotators)
+    annotator, every = np.divmod(np.arange(K * J), J)
+    return replace(
+        encoded,
+        event_start=np.searchsorted(token, np.arange(encoded.n_tokens + 1)),
+        event_cell=(who * J + label).astype(np.int32),
+        event_weight=None,
+        cells=Cells(annotator, np.zeros_like(every), every, K, J, 1),
+        slices=None,
+    )
+
+
+def joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]:
+    """All pairs of positions (in ``one``, in ``other``) that hold the same number below ``n``; ``other`` ascends."""
+    times = np.bincount(other, minlength=n)
+    first = np.cumsum(times) - times
+    place = np.repeat(np.arange(len(one)), times[one])
+    rank = np.arange(len(place)) - np.repeat(np.cumsum(times[one]) - times[one], times[one])
+    return place, first[one[place]] + rank
+
+
+def _is_sparse(numbers: NDArray[np.integer], end: int) -> bool:
+    """Whether a table of all numbers below ``end`` would be far larger than the numbers themselves."""
+    return end > max(4 * len(numbers), 1 << 20)

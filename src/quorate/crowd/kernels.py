@@ -1,0 +1,238 @@
+"""Compiled kernels: events made of labels that lie sequence after sequence, some of them, and sums over them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.tags import TagSet
+from quorate.model.kernels.native import native
+
+__all__ = [
+    "PairedEvents",
+    "Sequences",
+    "add_alike",
+    "add_hashes",
+    "events_by_token",
+    "events_of_cells",
+    "fill_pairs",
+    "kept_of_pairs",
+    "keys_by_token",
+    "labels_of",
+    "said_for_sure",
+    "weigh_pairs",
+    "without_events",
+]
+
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Ints16 = NDArray[np.int16]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+
+# A table of all cells is made where it is not much larger than what was said.
+_CELLS_PER_LABEL, _FEW_CELLS = 4, 1 << 20
+
+
+class Sequences(NamedTuple):
+    """Where each sequence of labels begins (and all end), whose each is, and where documents begin among them."""
+
+    start: Ints
+    annotator: Ints32
+    of_document: Ints
+
+
+def labels_of(codes: Ints16, label_of: Ints16, start: Ints, tagset: TagSet) -> tuple[Ints16, int]:
+    """The label that each code stands for (below 0: missing), and how many of them break the scheme."""
+    labels, outside = np.empty_like(codes), -1 if tagset.outside is None else tagset.outside
+    allowed = np.ascontiguousarray(tagset.allowed)
+    return labels, read_labels(codes, label_of, start, allowed, tagset.allowed_last, outside, labels)
+
+
+def events_by_token(
+    labels: Ints16, sequences: Sequences, doc_start: Ints, n_annotators: int, first: int, before: int, J: int
+) -> tuple[Ints, Ints, Ints32]:
+    """The keys of the cells that occur, where each token's events begin (and all end), and the cell of every event.
+
+    A key is (annotator · ``before`` + label before) · ``J`` + label; before a sequence, and after a missing label,
+    stands ``first``.
+    """
+    n_cells = n_annotators * before * J
+    if n_cells > max(_CELLS_PER_LABEL * len(labels), _FEW_CELLS):
+        event_start, key = keys_by_token(labels, sequences, doc_start, first, before, J)
+        keys, place = np.unique(key, return_inverse=True)
+        return keys, event_start, place.astype(np.int32)
+    start, annotator, of_document = sequences
+    occurs = np.zeros(n_cells, np.bool_)
+    mark_cells(labels, start, annotator, first, before, J, occurs)
+    rank = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    event_start, event_cell = np.empty(doc_start[-1] + 1, np.int64), np.empty(len(labels), np.int32)
+    n = fill_events(
+        labels, start, annotator, of_document, doc_start, first, before, J, rank, event_start, event_cell
+    )  # fmt: skip
+    return np.flatnonzero(occurs), event_start, event_cell[:n]
+
+
+def keys_by_token(
+    labels: Ints16, sequences: Sequences, doc_start: Ints, first: int, before: int, J: int
+) -> tuple[Ints, Ints]:
+    """The same, with the key of every event itself: where there is no room for a table of all cells."""
+    event_start, key = np.empty(doc_start[-1] + 1, np.int64), np.empty(len(labels), np.int64)
+    n = fill_keys(labels, *sequences, doc_start, first, before, J, event_start, key)
+    return event_start, key[:n]
+
+
+class PairedEvents(NamedTuple):
+    """The events of a corpus, and its pairs of document and annotator.
+
+    ``weight`` may be empty, ``annotator`` is of cells. Document d has the pairs ``first_pair[d]`` to
+    ``first_pair[d + 1]``, of annotators ``who``.
+    """
+
+    doc_start: Ints
+    event_start: Ints
+    event_cell: Ints32
+    weight: Floats
+    annotator: Ints
+    first_pair: Ints
+    who: Ints
+    n_annotators: int
+
+
+def kept_of_pairs(said: PairedEvents, gone: Bools, left: int) -> tuple[Ints, Ints32, Floats]:
+    """As :func:`without_events`, without those of some pairs; ``left`` are the events of the others."""
+    start, cell = np.empty_like(said.event_start), np.empty(left, np.int32)
+    kept = np.empty(left if len(said.weight) else 0)
+    keep_pairs(said, gone, start, cell, kept)
+    return start, cell, kept
+
+
+def said_for_sure(said: PairedEvents, wanted: Bools) -> tuple[Ints, Ints32]:
+    """Token and cell of what some pairs said; of someone's probabilities, those above a half."""
+    found = find_pairs(said, wanted, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    token, cell = np.empty(found, np.int64), np.empty(found, np.int32)
+    find_pairs(said, wanted, token, cell)
+    return token, cell
+
+
+def without_events(
+    event_start: Ints, event_cell: Ints32, weight: Floats | None, gone: Bools
+) -> tuple[Ints, Ints32, Floats | None]:
+    """Where each token's events begin (and all end), their cells and weights, without those that are gone."""
+    left = len(event_cell) - int(np.count_nonzero(gone))
+    start, cell = np.empty_like(event_start), np.empty(left + 1, np.int32)  # what is gone is written over
+    kept = np.empty(0 if weight is None else left + 1)
+    keep_events(event_start, event_cell, np.zeros(0) if weight is None else weight, gone, start, cell, kept)
+    return start, cell[:left], None if weight is None else kept[:left]
+
+
+def events_of_cells(event_start: Ints, event_cell: Ints32, wanted: Bools) -> tuple[Ints, Ints32]:
+    """Token and cell of the events of some cells."""
+    found = find_events(event_start, event_cell, wanted, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    token, cell = np.empty(found, np.int64), np.empty(found, np.int32)
+    find_events(event_start, event_cell, wanted, token, cell)
+    return token, cell
+
+
+@native
+def read_labels(
+    codes: Ints16, label_of: Ints16, start: Ints, allowed: Bools, allowed_last: Bools, outside: int, labels: Ints16
+) -> int:
+    """:func:`labels_of`, into room that is given."""
+
+
+@native
+def mark_cells(labels: Ints16, start: Ints, annotator: Ints32, first: int, before: int, J: int, occurs: Bools) -> None:
+    """Says which cells occur."""
+
+
+@native
+def fill_events(
+    labels: Ints16,
+    start: Ints,
+    annotator: Ints32,
+    first_sequence: Ints,
+    doc_start: Ints,
+    first: int,
+    before: int,
+    J: int,
+    rank: Ints32,
+    event_start: Ints,
+    event_cell: Ints32,
+) -> int:
+    """The events, by token and sequence; returns how many there are."""
+
+
+@native
+def fill_keys(
+    labels: Ints16,
+    start: Ints,
+    annotator: Ints32,
+    first_sequence: Ints,
+    doc_start: Ints,
+    first: int,
+    before: int,
+    J: int,
+    event_start: Ints,
+    key: Ints,
+) -> int:
+    """The key of every event, by token and sequence; returns how many there are."""
+
+
+@native
+def add_hashes(said: PairedEvents, word: Ints32, label: Hashes, words: Hashes, told: Hashes) -> None:
+    """Adds hashes of each document's tokens to ``words [D]``, and to ``told`` those of what each pair said of them.
+
+    ``label``, a hash, is of cells.
+    """
+
+
+@native
+def fill_pairs(said: PairedEvents, number: Ints32) -> None:
+    """The number of every event's pair."""
+
+
+@native
+def weigh_pairs(said: PairedEvents, of_pair: Floats, weight: Floats) -> None:
+    """The weight of every event, times that of its pair."""
+
+
+@native
+def keep_pairs(said: PairedEvents, gone: Bools, start: Ints, cell: Ints32, kept_weight: Floats) -> int:
+    """:func:`kept_of_pairs`, into room that is given; returns how many events stay."""
+
+
+@native
+def find_pairs(said: PairedEvents, wanted: Bools, token: Ints, cell: Ints32) -> int:
+    """:func:`said_for_sure`, while there is room; returns how many events there are."""
+
+
+@native
+def keep_events(
+    event_start: Ints, event_cell: Ints32, weight: Floats, gone: Bools, start: Ints, cell: Ints32, kept_weight: Floats
+) -> int:
+    """:func:`without_events`, into room for one more than stay; returns how many do."""
+
+
+@native
+def find_events(event_start: Ints, event_cell: Ints32, wanted: Bools, token: Ints, cell: Ints32) -> int:
+    """:func:`events_of_cells`, while there is room; returns how many there are."""
+
+
+@native
+def add_alike(
+    event_start: Ints,
+    event_cell: Ints32,
+    weight: Floats,
+    annotator: Ints,
+    kind: Ints,
+    there: Floats,
+    marked: Floats,
+) -> None:
+    """Adds at how many tokens two others gave a type, and at how many of those each annotator gave it too.
+
+    To ``there`` and ``marked``, both ``[K, T]``. ``annotator`` and ``kind``, below 0 for none, are of cells.
+    """

@@ -1,0 +1,74 @@
+"""Lots that hang on what was said, not on annotators' names or the order of documents.
+
+Whoever is drawn by them stays drawn when annotators are renamed or lines shuffled. A lot is a hash: of a document's
+words, of what was said in it, and of all that its annotator said elsewhere, so that only those who cannot be told apart
+share one. Sums of hashes stand for sets, as a sum knows no order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.crowd.algebra import paired, seen_pairs, worked_out_once
+from quorate.crowd.crowd import Crowd
+from quorate.crowd.kernels import add_hashes
+
+__all__ = ["Lots", "hashed", "lots_of"]
+
+Hashes = NDArray[np.uint64]
+
+
+class Lots(NamedTuple):
+    """A random number for every annotator ``[K]``, document ``[D]``, and pair of them, as ``seen_pairs`` has them."""
+
+    annotator: Hashes
+    document: Hashes
+    pair: Hashes
+
+
+def lots_of(encoded: Crowd, seed: int = 0) -> Lots:
+    """Draw a lot for everyone.
+
+    >>> import quorate
+    >>> from quorate.crowd.encode import encode
+    >>> corpus = quorate.sample()
+    >>> lots = lots_of(encode(corpus, corpus.tagset()))
+    >>> shuffled = quorate.Corpus(list(corpus)[::-1])
+    >>> again = lots_of(encode(shuffled, corpus.tagset()))
+    >>> bool((lots.document == again.document[::-1]).all())
+    True
+    """
+    start = hashed(np.array([seed]))
+    return Lots(*(hashed(lot + start) for lot in _without_seed(encoded)))
+
+
+@worked_out_once
+def _without_seed(encoded: Crowd) -> Lots:
+    """The lots before a seed shuffles them."""
+    doc, who = seen_pairs(encoded)
+    words, told = np.zeros(encoded.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
+    add_hashes(paired(encoded, doc, who), encoded.word, hashed(encoded.cells.label), words, told)
+    pair = hashed(words[doc] + told)
+    annotator = hashed(_sums(who, hashed(pair), len(encoded.annotators)))
+    pair = hashed(pair + annotator[who])
+    document = hashed(words + _sums(doc, pair, encoded.n_docs))
+    pair = hashed(pair + document[doc])
+    return Lots(annotator, document, pair)
+
+
+def _sums(number: NDArray[np.integer], hashes: Hashes, n: int) -> Hashes:
+    """Sums of the hashes that have the same number, below ``n``."""
+    sums = np.zeros(n, np.uint64)
+    np.add.at(sums, number, hashes)
+    return sums
+
+
+def hashed(values: NDArray[np.generic]) -> Hashes:
+    """Integers scattered over all of 64 bits (the finaliser of SplitMix64); overflow is meant."""
+    x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))
