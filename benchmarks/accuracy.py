@@ -85,7 +85,7 @@ def main() -> None:
 def simulated(name: str) -> Corpus:
     """One of the crowds of the tests."""
     sys.path.insert(0, str(ROOT / "tests"))
-    import crowds
+    import simulated_crowds as crowds
 
     made: Corpus = getattr(crowds, name)()
     return made

@@ -50,7 +50,7 @@ def main() -> None:
 def sentences() -> Corpus:
     """The short texts of the tests."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    import crowds
+    import simulated_crowds as crowds
 
     made: Corpus = crowds.sentences(DOCUMENTS, seed=1)
     return made

@@ -237,7 +237,7 @@ def copies(made: dict[str, Make], test: bool) -> None:
 
 def passages(**shape: Any) -> Corpus:
     """A simulated jury (``tests/crowds.py``)."""
-    import crowds
+    import simulated_crowds as crowds
 
     made: Corpus = crowds.passages(**shape)
     return made

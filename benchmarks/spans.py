@@ -157,7 +157,7 @@ def simulations() -> None:
 def simulated() -> dict[str, Callable[[], Corpus]]:
     """The crowds of the tests: functions of tests/crowds.py that need nothing."""
     sys.path.insert(0, str(ROOT / "tests"))
-    import crowds
+    import simulated_crowds as crowds
 
     made = {name: function for name, function in vars(crowds).items() if inspect.isfunction(function)}
     return {

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from processes import Start
 from quorate import Corpus

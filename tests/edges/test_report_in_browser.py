@@ -12,7 +12,7 @@ import pytest
 
 import quorate
 from by_name import bsc
-from crowds import every_kind
+from simulated_crowds import every_kind
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
 from quorate.formats.known_layers import read_known_layers

@@ -19,7 +19,7 @@ import pytest
 import typer.main
 from rich.cells import cell_len
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from processes import Start
 from quorate import Corpus

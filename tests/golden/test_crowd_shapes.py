@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from quorate import Corpus, Result, score
 from quorate.corpus.records import hard_tags

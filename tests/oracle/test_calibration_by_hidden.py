@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 from scipy.stats import norm, truncnorm
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from quorate.choose import calibrate
 from quorate.choose.calibrate import Confirmations, _best_power, _mean_power, _profile, fit_span_map

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-import crowds
+import simulated_crowds as crowds
 from problems import certain, random_corpus, tagset
 from quorate.choose import alike, correlation
 from quorate.choose.alike import in_common

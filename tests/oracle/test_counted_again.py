@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from quorate import Corpus, score
 from quorate.choose.silence import first_votes

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from by_name import bsc, from_file
 from quorate import BSC, Corpus, score

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import crowds
+import simulated_crowds as crowds
 from problems import certain
 from quorate.choose import hidden as heldout
 from quorate.choose import joining

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from by_name import bsc
-from crowds import sentences
+from simulated_crowds import sentences
 from quorate import Corpus, Document, score
 from quorate.corpus.profiles import Believed
 from quorate.corpus.simulate import Behaviour, crowd

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from quorate import BSC, Corpus, Result
 from quorate.choose.evidence import span_benches

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import crowds
+import simulated_crowds as crowds
 from problems import random_corpus
 from quorate import BSC, Corpus, Document, Result
 from quorate.corpus.records import SoftTag, Tag

@@ -15,7 +15,7 @@ from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import dirichlet
 
 import quorate
-from crowds import sentences
+from simulated_crowds import sentences
 from every_set import Place, components, overlap, places_of, response_to, sets_of
 from problems import certain, enumerate_paths, random_corpus, tagset
 from quorate.choose.hidden import hide

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from by_name import bsc
-from crowds import sentences
+from simulated_crowds import sentences
 from problems import enumerate_paths
 from quorate import Corpus, Document, aggregate, sample, score
 from quorate.active.stopping import Change, draw_path, evidence_of, expected_change

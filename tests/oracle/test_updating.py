@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import quorate
 from by_name import bsc, loaded
-from crowds import sentences
+from simulated_crowds import sentences
 from fits import assert_same, people_on, statistics
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result

@@ -15,7 +15,7 @@ import pytest
 
 import quorate
 from by_name import bsc, loaded
-from crowds import sentences
+from simulated_crowds import sentences
 from fits import assert_same, people_on
 from quorate import BSC, Corpus, Document
 from quorate.corpus.offsets import Unit

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from problems import certain, random_corpus, tagset
 from quorate import Result

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from quorate import Corpus, Result
 from quorate.choose.hidden import draws

@@ -14,7 +14,7 @@ import pytest
 
 import quorate
 from by_name import bsc
-from crowds import sentences
+from simulated_crowds import sentences
 from quorate import Corpus, Document, score
 from quorate.active import simulation
 from quorate.active.simulation import Plan, _Labels, _Pool, simulate_active

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from by_name import bsc
-from crowds import sentences
+from simulated_crowds import sentences
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, LayeredModel, SettingsError
 from quorate.active import assignment

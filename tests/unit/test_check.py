@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import crowds
+import simulated_crowds as crowds
 from problems import certain
 from quorate import Corpus, Document
 from quorate.corpus.profiles import Profile, gold_like

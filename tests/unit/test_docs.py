@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import quorate
-from crowds import every_kind, sentences
+from simulated_crowds import every_kind, sentences
 from problems import certain
 from quorate import Corpus, score
 from quorate.cli import app

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sklearn.base import clone
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from by_name import from_file
 from quorate import BSC, METHODS, Corpus, Document, NotFittedError, SettingsError

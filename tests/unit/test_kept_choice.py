@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import quorate
-from crowds import careful_three
+from simulated_crowds import careful_three
 from quorate import BSC, Corpus
 from quorate.choose import choice as choosing
 from quorate.choose.kept import as_plain, from_plain, taken_over

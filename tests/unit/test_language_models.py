@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import quorate
-from crowds import sentences
+from simulated_crowds import sentences
 from problems import certain
 from quorate import Corpus, InputError, SettingsError, score
 from quorate.corpus.simulate import Behaviour, crowd

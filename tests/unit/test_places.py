@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from by_name import loaded, streamed
 from problems import certain

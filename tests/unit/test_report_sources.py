@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import quorate
-from crowds import every_kind, rules, sentences
+from simulated_crowds import every_kind, rules, sentences
 from quorate import BSC, Corpus, Document
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import hard_tags

@@ -10,7 +10,7 @@ import pytest
 
 import quorate
 from by_name import bsc, loaded
-from crowds import copies, rules, sentences
+from simulated_crowds import copies, rules, sentences
 from quorate.choose.silence import Coverage, coverage, silent_votes
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document

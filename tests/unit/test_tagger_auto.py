@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from by_name import bsc, loaded
 from quorate import BSC, score

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import crowds
+import simulated_crowds as crowds
 import quorate
 from by_name import bsc, loaded
 from quorate.cli import app

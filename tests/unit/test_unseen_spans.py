@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import quorate
-from crowds import sentences
+from simulated_crowds import sentences
 from quorate import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.model.spans import _unseen_rate

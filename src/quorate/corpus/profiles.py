@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from quorate.errors import InputError, SettingsError, did_you_mean
 from quorate.storage.files.atomic import written_whole
 
 __all__ = [
-    "Believed",
     "Fields",
     "Kind",
     "Profile",
@@ -125,35 +124,6 @@ class Profile:
 
 Fields = Profile | Mapping[str, Any]
 """A profile, or those of its fields that were given."""
-
-
-class Believed(NamedTuple):
-    """What is believed of annotators before any data, in their order; ``None``: the same of all.
-
-    ``trust`` is what the prior count ``epsilon0`` of the right label is multiplied by. ``marks`` is the share of true
-    spans that they are taken to mark: the rest of ``epsilon0`` is for an ``O`` in place of the right label. ``speaks``
-    is how far they are taken to mark anything, be it true or not: of all prior counts of marks that is left, and the
-    rest is for an ``O``.
-
-    >>> Believed.of(["ann", "eva"], {"eva": Profile.of(kind="expert")})
-    Believed(trust=(1.0, 10.0), marks=None, speaks=None)
-    """
-
-    trust: tuple[float, ...] | None = None
-    marks: tuple[float, ...] | None = None
-    speaks: tuple[float, ...] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        names: Iterable[str],
-        profiles: Mapping[str, Profile],
-        marks: Sequence[float] = (),
-        speaks: Sequence[float] = (),
-    ) -> Self:
-        """By their profiles, and by what the first of them are taken to do; the others are taken to mark everything."""
-        trust = [profiles[name].trust if name in profiles else 1.0 for name in names]
-        return cls(*(tuple(each) if any(value != 1.0 for value in each) else None for each in (trust, marks, speaks)))
 
 
 def gold_like(names: Iterable[str], profiles: Mapping[str, Profile]) -> Iterator[str]:

@@ -352,9 +352,9 @@ class TagSet:
     def stands_for(self, before: int, label: int) -> int:
         """The allowed label that comes nearest to a forbidden one after ``before``; all three are positions.
 
-        Outside a span, a continuation stands for an opening (``I-x`` for ``B-x``; in BIOES ``E-x`` for ``S-x``).
-        Inside a span of type y the span goes on (``I-x`` stands for ``I-y``); in BIOES what ends or is outside stands
-        for ``E-y``.
+        A continuation of nothing stands for an opening (``I-x`` for ``B-x``; in BIOES ``E-x`` for ``S-x``), as where
+        tags are repaired. In BIOES, inside a span of type y, ``I-x`` stands for ``I-y``, and what ends or is outside for
+        ``E-y``.
 
         >>> tagset = TagSet.of_types(Scheme.BIO, ["PER"])
         >>> tagset.labels[tagset.stands_for(tagset.index["O"], tagset.index["I-PER"])]
@@ -362,9 +362,8 @@ class TagSet:
         """
         prefix, kind = self.parts[label]
         before_prefix, before_kind = self.parts[before]
-        if before_prefix in ("B", "I"):
-            inside = self.scheme is Scheme.BIO or prefix in ("B", "I")
-            return self.index[f"I-{before_kind}" if inside else f"E-{before_kind}"]
+        if before_prefix in ("B", "I") and self.scheme is Scheme.BIOES:
+            return self.index[f"I-{before_kind}" if prefix in ("B", "I") else f"E-{before_kind}"]
         return self.index[f"B-{kind}" if prefix == "I" else f"S-{kind}"]
 
     def is_valid(self, tags: Sequence[str]) -> bool:

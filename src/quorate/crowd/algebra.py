@@ -1,4 +1,4 @@
-"""What can be done with an encoded corpus.
+"""What can be done with a crowd.
 
 The token, document and annotator of each event; who labelled something in which document; fewer documents or labels,
 one more annotator, other weights; the spans that were marked. A large corpus has many events: what is said of each is
@@ -26,6 +26,7 @@ __all__ = [
     "document_of",
     "document_of_events",
     "events_of_document",
+    "first_votes",
     "joined",
     "label_counts",
     "labels_of_spans",
@@ -42,7 +43,6 @@ __all__ = [
     "with_annotator",
     "with_likeliest_labels",
     "without",
-    "without_annotator",
     "without_pairs",
     "worked_out_once",
 ]
@@ -52,6 +52,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Columns = TypeVar("Columns", bound=tuple[NDArray[Any], ...])
 _PIECE = 1 << 16  # events that are gone through at once
+_LEAST_VOTE = 0.001  # of an O: where nobody marks anything, O must win
+_SMOOTHING = 0.1  # votes that every label has beforehand
+_SMOOTHING_OF_ABSTAINING = 0.02  # the same where a lone mark must not drown in them, times the votes for O of a token
 _MOST_KEPT = 1 << 26  # bytes of what is worked out once: beyond this, room is dearer than time
 
 
@@ -61,23 +64,23 @@ def worked_out_once(work: Callable[[Crowd], Columns]) -> Callable[[Crowd], Colum
     It is not pickled: elsewhere it is worked out again.
 
     >>> @worked_out_once
-    ... def lengths(encoded):
-    ...     return (np.diff(encoded.doc_start),)
+    ... def lengths(crowd):
+    ...     return (np.diff(crowd.doc_start),)
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.crowd.encode import encode
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
-    >>> encoded = encode(corpus, corpus.tagset())
-    >>> lengths(encoded)[0] is lengths(encoded)[0]
+    >>> crowd = encode(corpus, corpus.tagset())
+    >>> lengths(crowd)[0] is lengths(crowd)[0]
     True
     """
     name = f"{work.__module__}.{work.__qualname__}"
 
     @wraps(work)
-    def kept(encoded: Crowd) -> Columns:
-        worked_out: dict[str, Columns] = vars(encoded).setdefault(WORKED_OUT, {})
+    def kept(crowd: Crowd) -> Columns:
+        worked_out: dict[str, Columns] = vars(crowd).setdefault(WORKED_OUT, {})
         found = worked_out.get(name)
         if found is None:
-            found = work(encoded)
+            found = work(crowd)
             if sum(column.nbytes for column in found) <= _MOST_KEPT:
                 for column in found:
                     column.flags.writeable = False
@@ -122,41 +125,41 @@ class Spans(NamedTuple):
         return Spans(*(column[chosen] for column in self))
 
 
-def token_of_events(encoded: Crowd) -> Integers:
+def token_of_events(crowd: Crowd) -> Integers:
     """``[E]`` The token of every event."""
-    return np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    return np.repeat(np.arange(crowd.n_tokens), np.diff(crowd.event_start))
 
 
-def token_of(encoded: Crowd, event: NDArray[np.integer]) -> Integers:
+def token_of(crowd: Crowd, event: NDArray[np.integer]) -> Integers:
     """The token of each of some events."""
-    if len(event) > encoded.n_tokens:
-        of_event = np.repeat(np.arange(encoded.n_tokens, dtype=np.int32), np.diff(encoded.event_start))
+    if len(event) > crowd.n_tokens:
+        of_event = np.repeat(np.arange(crowd.n_tokens, dtype=np.int32), np.diff(crowd.event_start))
         return np.asarray(of_event[event].astype(np.int64))
-    return np.asarray(np.searchsorted(encoded.event_start, event, side="right") - 1)
+    return np.asarray(np.searchsorted(crowd.event_start, event, side="right") - 1)
 
 
-def label_counts(encoded: Crowd) -> Floats:
+def label_counts(crowd: Crowd) -> Floats:
     """``[N, J]`` How many annotators gave each token each label."""
-    J = len(encoded.tagset.labels)
-    key = token_of_events(encoded) * J + encoded.cells.label[encoded.event_cell]
-    counts = np.bincount(key, encoded.event_weight, minlength=encoded.n_tokens * J)
+    J = len(crowd.tagset.labels)
+    key = token_of_events(crowd) * J + crowd.cells.label[crowd.event_cell]
+    counts = np.bincount(key, crowd.event_weight, minlength=crowd.n_tokens * J)
     return counts.astype(np.float64).reshape(-1, J)
 
 
-def document_of_events(encoded: Crowd) -> Integers:
+def document_of_events(crowd: Crowd) -> Integers:
     """``[E]`` The document of every event."""
-    return np.repeat(np.arange(encoded.n_docs), np.diff(encoded.event_start[encoded.doc_start]))
+    return np.repeat(np.arange(crowd.n_docs), np.diff(crowd.event_start[crowd.doc_start]))
 
 
-def document_of(encoded: Crowd, token: NDArray[np.integer]) -> Integers:
+def document_of(crowd: Crowd, token: NDArray[np.integer]) -> Integers:
     """The document of each token."""
-    return np.asarray(np.searchsorted(encoded.doc_start, token, side="right") - 1)
+    return np.asarray(np.searchsorted(crowd.doc_start, token, side="right") - 1)
 
 
-def events_of_document(encoded: Crowd, d: int) -> tuple[slice, Integers]:
+def events_of_document(crowd: Crowd, d: int) -> tuple[slice, Integers]:
     """The events of one document, and the token of each, counted from the document's first."""
-    first, last = int(encoded.doc_start[d]), int(encoded.doc_start[d + 1])
-    start = encoded.event_start[first : last + 1]
+    first, last = int(crowd.doc_start[d]), int(crowd.doc_start[d + 1])
+    start = crowd.event_start[first : last + 1]
     return slice(int(start[0]), int(start[-1])), np.repeat(np.arange(last - first), np.diff(start))
 
 
@@ -200,16 +203,16 @@ def ranges_of(values: NDArray[Any], first: Integers, end: Integers) -> NDArray[A
     return np.concatenate(pieces) if pieces else values[:0]
 
 
-def seen_pairs(encoded: Crowd) -> tuple[Integers, Integers]:
+def seen_pairs(crowd: Crowd) -> tuple[Integers, Integers]:
     """Who labelled something in which document: documents, ascending, and annotators."""
-    return count_pairs(encoded)[:2]
+    return count_pairs(crowd)[:2]
 
 
 @worked_out_once
-def count_pairs(encoded: Crowd) -> tuple[Integers, Integers, Integers]:
+def count_pairs(crowd: Crowd) -> tuple[Integers, Integers, Integers]:
     """The same pairs, and how many events each has."""
     found, times = [], [np.zeros(0, np.int64)]
-    for first, end, pair in _pairs_in_pieces(encoded):
+    for first, end, pair in _pairs_in_pieces(crowd):
         if _is_sparse(pair, end):
             present, counts = np.unique(pair, return_counts=True)
         else:
@@ -218,152 +221,144 @@ def count_pairs(encoded: Crowd) -> tuple[Integers, Integers, Integers]:
             counts = counts[present]
         found.append((first, present))
         times.append(counts)
-    return *_documents_and_annotators(encoded, found), np.concatenate(times)
+    return *_documents_and_annotators(crowd, found), np.concatenate(times)
 
 
-def number_pairs(encoded: Crowd) -> tuple[Integers, Integers, NDArray[np.int32]]:
+def number_pairs(crowd: Crowd) -> tuple[Integers, Integers, NDArray[np.int32]]:
     """The same pairs, and for every event the number of its pair among them."""
-    document, who = seen_pairs(encoded)
-    number = np.empty(len(encoded.event_cell), np.int32)
-    fill_pairs(paired(encoded, document, who), number)
+    document, who = seen_pairs(crowd)
+    number = np.empty(len(crowd.event_cell), np.int32)
+    fill_pairs(paired(crowd, document, who), number)
     return document, who, number
 
 
-def paired(encoded: Crowd, document: Integers, who: Integers) -> PairedEvents:
+def paired(crowd: Crowd, document: Integers, who: Integers) -> PairedEvents:
     """The events of a corpus beside its pairs, which are those of :func:`seen_pairs`, as kernels take them."""
     return PairedEvents(
-        encoded.doc_start,
-        encoded.event_start,
-        encoded.event_cell,
-        np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
-        encoded.cells.annotator,
-        np.searchsorted(document, np.arange(encoded.n_docs + 1)),
+        crowd.doc_start,
+        crowd.event_start,
+        crowd.event_cell,
+        np.zeros(0) if crowd.event_weight is None else crowd.event_weight,
+        crowd.cells.annotator,
+        np.searchsorted(document, np.arange(crowd.n_docs + 1)),
         who,
-        len(encoded.annotators),
+        len(crowd.annotators),
     )
 
 
-def _pairs_in_pieces(encoded: Crowd) -> Iterator[tuple[int, int, Integers]]:
+def _pairs_in_pieces(crowd: Crowd) -> Iterator[tuple[int, int, Integers]]:
     """For every event document·K + annotator, where documents count from the first of a piece.
 
     Each piece with that document, and the number below which all of its own are. Pieces are whole documents, so that
     the pairs of one come before those of the next, and what is computed of each is small enough for a cache.
     """
-    K, start = max(len(encoded.annotators), 1), encoded.event_start[encoded.doc_start]
+    K, start = max(len(crowd.annotators), 1), crowd.event_start[crowd.doc_start]
     cuts = np.searchsorted(start, np.arange(0, start[-1], _PIECE))
-    for first, last in pairwise(np.unique([*cuts, encoded.n_docs]).tolist()):
-        pair = encoded.cells.annotator[encoded.event_cell[start[first] : start[last]]]
+    for first, last in pairwise(np.unique([*cuts, crowd.n_docs]).tolist()):
+        pair = crowd.cells.annotator[crowd.event_cell[start[first] : start[last]]]
         pair += np.repeat(np.arange(last - first) * K, np.diff(start[first : last + 1]))
         yield first, (last - first) * K, pair
 
 
-def _documents_and_annotators(encoded: Crowd, found: list[tuple[int, Integers]]) -> tuple[Integers, Integers]:
+def _documents_and_annotators(crowd: Crowd, found: list[tuple[int, Integers]]) -> tuple[Integers, Integers]:
     """Pairs as two columns; each piece has the document from which its own count."""
-    K = max(len(encoded.annotators), 1)
+    K = max(len(crowd.annotators), 1)
     pairs = [first * K + present for first, present in found]
     document, annotator = np.divmod(np.concatenate([np.zeros(0, np.int64), *pairs]), K)
     return document, annotator
 
 
-def sure_events(encoded: Crowd) -> NDArray[np.bool_]:
+def sure_events(crowd: Crowd) -> NDArray[np.bool_]:
     """Events that say one label: of someone who gave probabilities, those above a half."""
-    if encoded.event_weight is None:
-        return np.ones(len(encoded.event_cell), dtype=np.bool_)
-    return np.asarray(encoded.event_weight > 0.5)
+    if crowd.event_weight is None:
+        return np.ones(len(crowd.event_cell), dtype=np.bool_)
+    return np.asarray(crowd.event_weight > 0.5)
 
 
-def without(encoded: Crowd, gone: NDArray[np.bool_]) -> Crowd:
+def without(crowd: Crowd, gone: NDArray[np.bool_]) -> Crowd:
     """The corpus without some of its events."""
-    start, cell, weight = without_events(encoded.event_start, encoded.event_cell, encoded.event_weight, gone)
-    return replace(encoded, event_start=start, event_cell=cell, event_weight=weight)
+    start, cell, weight = without_events(crowd.event_start, crowd.event_cell, crowd.event_weight, gone)
+    return replace(crowd, event_start=start, event_cell=cell, event_weight=weight)
 
 
-def without_pairs(encoded: Crowd, gone: NDArray[np.bool_]) -> Crowd:
+def without_pairs(crowd: Crowd, gone: NDArray[np.bool_]) -> Crowd:
     """The corpus without what some of its pairs said; ``gone`` is of all of them, as :func:`seen_pairs` has them."""
-    document, who, times = count_pairs(encoded)
-    left = len(encoded.event_cell) - int(times[gone].sum())
-    start, cell, weight = kept_of_pairs(paired(encoded, document, who), gone, left)
+    document, who, times = count_pairs(crowd)
+    left = len(crowd.event_cell) - int(times[gone].sum())
+    start, cell, weight = kept_of_pairs(paired(crowd, document, who), gone, left)
     return replace(
-        encoded,
+        crowd,
         event_start=start,
         event_cell=cell,
-        event_weight=None if encoded.event_weight is None else weight,
+        event_weight=None if crowd.event_weight is None else weight,
     )
 
 
-def without_annotator(encoded: Crowd, name: str) -> Crowd:
-    """The corpus without what one annotator said, who keeps a number; as it is if there is none of that name."""
-    if name not in encoded.annotators:
-        return encoded
-    return without(encoded, encoded.cells.annotator[encoded.event_cell] == encoded.annotators.index(name))
-
-
-def only_documents(encoded: Crowd, documents: Integers) -> Crowd:
+def only_documents(crowd: Crowd, documents: Integers) -> Crowd:
     """Some of the documents, with the same annotators, words and cells."""
-    first, end = encoded.doc_start[documents], encoded.doc_start[documents + 1]
-    events = encoded.event_start[first], encoded.event_start[end]
-    times = ranges_of(np.diff(encoded.event_start), first, end)
+    first, end = crowd.doc_start[documents], crowd.doc_start[documents + 1]
+    events = crowd.event_start[first], crowd.event_start[end]
+    times = ranges_of(np.diff(crowd.event_start), first, end)
     return replace(
-        encoded,
+        crowd,
         doc_start=np.concatenate([[0], np.cumsum(end - first)]),
-        word=ranges_of(encoded.word, first, end),
+        word=ranges_of(crowd.word, first, end),
         event_start=np.concatenate([[0], np.cumsum(times)]),
-        event_cell=ranges_of(encoded.event_cell, *events),
-        event_weight=None if encoded.event_weight is None else ranges_of(encoded.event_weight, *events),
+        event_cell=ranges_of(crowd.event_cell, *events),
+        event_weight=None if crowd.event_weight is None else ranges_of(crowd.event_weight, *events),
+        known=None if crowd.known is None else ranges_of(crowd.known, first, end),
+        slices=None,
     )
 
 
-def with_annotator(encoded: Crowd, name: str, path: NDArray[np.int32]) -> Crowd:
-    """The same corpus with one more annotator, last, who gave every token the label that ``path`` ``[N]`` says.
+def with_annotator(crowd: Crowd, name: str, path: NDArray[np.int32]) -> Crowd:
+    """The crowd with labels of one more annotator, or one without labels: ``path [N]``, −1 where they gave none.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.crowd.encode import encode
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
-    >>> more = with_annotator(encode(corpus, corpus.tagset()), "(tagger)", np.array([1, 2], np.int32))
+    >>> more = with_annotator(encode(corpus, corpus.tagset()), "(tagger)", np.array([1, -1], np.int32))
     >>> more.annotators, more.event_start.tolist(), more.cells.label.tolist()
-    (('ann', '(tagger)'), [0, 2, 4], [1, 0, 1, 2])
+    (('ann', '(tagger)'), [0, 2, 3], [1, 0, 1])
     """
-    cells, J, P = encoded.cells, encoded.cells.n_labels, encoded.cells.n_previous
-    outside = encoded.tagset.outside
-    previous = np.concatenate([[0], path[:-1]]).astype(np.int64)
-    previous[encoded.doc_start[:-1][np.diff(encoded.doc_start) > 0]] = J if outside is None else outside
-    present, own_cell = np.unique(previous * J + path, return_inverse=True)
-    more = Cells(
-        np.concatenate([cells.annotator, np.full(len(present), cells.n_annotators)]),
-        np.concatenate([cells.previous, present // J]),
-        np.concatenate([cells.label, present % J]),
-        cells.n_annotators + 1,
-        J,
-        P,
-    )
-    at = encoded.event_start[1:]  # behind the events that each token has
+    cells, J, P = crowd.cells, crowd.cells.n_labels, crowd.cells.n_previous
+    names = crowd.annotators if name in crowd.annotators else (*crowd.annotators, name)
+    start = J if crowd.tagset.outside is None else crowd.tagset.outside
+    at, before = np.flatnonzero(path >= 0), np.concatenate([[-1], path])[:-1]
+    before[crowd.doc_start[:-1][np.diff(crowd.doc_start) > 0]] = -1
+    previous = np.where(before < 0, start, before)
+    own = (names.index(name) * P + previous[at]) * J + path[at]
+    keys = np.union1d(cells.keys, own)
+    place = np.searchsorted(keys, cells.keys).astype(np.int32)
+    behind = crowd.event_start[1:][at]  # the events that each token has
     return replace(
-        encoded,
-        annotators=(*encoded.annotators, name),
-        cells=more,
-        event_start=encoded.event_start + np.arange(len(encoded.event_start)),
-        event_cell=np.insert(encoded.event_cell, at, (len(cells.label) + own_cell).astype(np.int32)),
-        event_weight=None if encoded.event_weight is None else np.insert(encoded.event_weight, at, 1.0),
+        crowd,
+        annotators=names,
+        cells=Cells.of_keys(keys, len(names), J, P),
+        event_start=crowd.event_start + np.concatenate([[0], np.cumsum(path >= 0)]),
+        event_cell=np.insert(place[crowd.event_cell], behind, np.searchsorted(keys, own).astype(np.int32)),
+        event_weight=None if crowd.event_weight is None else np.insert(crowd.event_weight, behind, 1.0),
+        slices=None,
     )
 
 
 @worked_out_once
-def marked_spans(encoded: Crowd) -> Spans:
+def marked_spans(crowd: Crowd) -> Spans:
     """Every span that an annotator marked, by annotator and place; in the plain scheme every token is one."""
-    tagset = encoded.tagset
+    tagset = crowd.tagset
     in_span = np.ones(len(tagset.labels), np.bool_) if tagset.outside is None else tagset.in_span
-    if encoded.event_weight is None:
-        token, cell = events_of_cells(encoded.event_start, encoded.event_cell, in_span[encoded.cells.label])
-        who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
+    if crowd.event_weight is None:
+        token, cell = events_of_cells(crowd.event_start, crowd.event_cell, in_span[crowd.cells.label])
+        who, label = crowd.cells.annotator[cell], crowd.cells.label[cell]
     else:
-        token, who, label = _likeliest_labels(encoded, encoded.event_weight)
+        token, who, label = _likeliest_labels(crowd, crowd.event_weight)
         marked = in_span[label]
         token, who, label = token[marked], who[marked], label[marked]
-    few = len(encoded.annotators) <= np.iinfo(np.uint16).max  # short numbers are sorted in one go
+    few = len(crowd.annotators) <= np.iinfo(np.uint16).max  # short numbers are sorted in one go
     order = np.argsort(who.astype(np.uint16) if few else who, kind="stable")  # tokens ascend already
     token, who, label = token[order], who[order], label[order]
-    is_first = np.zeros(encoded.n_tokens + 1, np.bool_)
-    is_first[encoded.doc_start] = True
+    is_first = np.zeros(crowd.n_tokens + 1, np.bool_)
+    is_first[crowd.doc_start] = True
     goes_on = np.zeros(len(token), dtype=np.bool_)
     goes_on[1:] = (
         (who[1:] == who[:-1])
@@ -376,11 +371,11 @@ def marked_spans(encoded: Crowd) -> Spans:
     return Spans(token[first], token[last[: len(first)]] + 1, tagset.type_of[label[first]], who[first])
 
 
-def _likeliest_labels(encoded: Crowd, event_weight: Floats) -> tuple[Integers, Integers, Integers]:
+def _likeliest_labels(crowd: Crowd, event_weight: Floats) -> tuple[Integers, Integers, Integers]:
     """Token, annotator and label of all that was said: of someone's probabilities for a token, the likeliest label."""
-    cells, J, K = encoded.cells, encoded.cells.n_labels, max(len(encoded.annotators), 1)
-    pair = token_of_events(encoded) * K + cells.annotator[encoded.event_cell]
-    each, place = np.unique(pair * J + cells.label[encoded.event_cell], return_inverse=True)
+    cells, J, K = crowd.cells, crowd.cells.n_labels, max(len(crowd.annotators), 1)
+    pair = token_of_events(crowd) * K + cells.annotator[crowd.event_cell]
+    each, place = np.unique(pair * J + cells.label[crowd.event_cell], return_inverse=True)
     weight = np.bincount(place, event_weight)  # over all labels that may have stood before
     pair, label = np.divmod(each, J)
     order = np.lexsort((-label, weight, pair))
@@ -388,19 +383,19 @@ def _likeliest_labels(encoded: Crowd, event_weight: Floats) -> tuple[Integers, I
     return *np.divmod(pair[chosen], K), label[chosen]
 
 
-def with_likeliest_labels(encoded: Crowd) -> Crowd:
+def with_likeliest_labels(crowd: Crowd) -> Crowd:
     """The corpus in which everybody says one label of a token: of their probabilities, the likeliest.
 
     Labels that stood before are not told apart in it.
     """
-    if encoded.event_weight is None:
-        return encoded
-    token, who, label = _likeliest_labels(encoded, encoded.event_weight)
-    J, K = encoded.cells.n_labels, len(encoded.annotators)
+    if crowd.event_weight is None:
+        return crowd
+    token, who, label = _likeliest_labels(crowd, crowd.event_weight)
+    J, K = crowd.cells.n_labels, len(crowd.annotators)
     annotator, every = np.divmod(np.arange(K * J), J)
     return replace(
-        encoded,
-        event_start=np.searchsorted(token, np.arange(encoded.n_tokens + 1)),
+        crowd,
+        event_start=np.searchsorted(token, np.arange(crowd.n_tokens + 1)),
         event_cell=(who * J + label).astype(np.int32),
         event_weight=None,
         cells=Cells(annotator, np.zeros_like(every), every, K, J, 1),
@@ -420,3 +415,16 @@ def joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]:
 def _is_sparse(numbers: NDArray[np.integer], end: int) -> bool:
     """Whether a table of all numbers below ``end`` would be far larger than the numbers themselves."""
     return end > max(4 * len(numbers), 1 << 20)
+
+
+def first_votes(crowd: Crowd) -> tuple[Floats, float]:
+    """``[G]`` How much a vote of each cell counts in the start of a fit, and how many votes every label has beforehand."""
+    cells, outside = crowd.cells, crowd.tagset.outside
+    if crowd.coverage is None or outside is None:
+        return np.ones(len(cells.label)), _SMOOTHING
+    c = crowd.priors.coverage_of(cells.n_annotators)[cells.annotator]
+    weight = np.where(cells.label == outside, np.maximum(c / (2 - c), _LEAST_VOTE), 1.0)
+    if not crowd.abstains:
+        return weight, _SMOOTHING
+    of_outside = float(crowd.cell_weights() @ (weight * (cells.label == outside))) / max(crowd.n_tokens, 1)
+    return weight, _SMOOTHING_OF_ABSTAINING * min(of_outside, 1.0)

@@ -11,15 +11,27 @@ one more for the start), V words.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.profiles import Profile
 from quorate.corpus.tags import TagSet
 
-__all__ = ["WORKED_OUT", "Cells", "Crowd", "CrowdWhenAsked", "Events", "PartOnDisk", "Shard", "SlicesOnDisk"]
+__all__ = [
+    "WORKED_OUT",
+    "AnnotatorPriors",
+    "Cells",
+    "Crowd",
+    "CrowdWhenAsked",
+    "Events",
+    "Note",
+    "PartOnDisk",
+    "Shard",
+    "SlicesOnDisk",
+]
 
 
 Ints = NDArray[np.int32]
@@ -63,6 +75,52 @@ class Cells(NamedTuple):
         return Cells(annotator, np.zeros_like(label), label, self.n_annotators, self.n_labels, 1), place
 
 
+class AnnotatorPriors(NamedTuple):
+    """What is assumed of each annotator before any label, in their order; ``None``: the same of all.
+
+    ``trust`` multiplies the prior count ``epsilon0`` of the right label. ``coverage`` is the share of what others mark
+    that a source that abstains marks too, and 1 for everybody whose ``O`` is a label.
+
+    >>> AnnotatorPriors(coverage=(1.0, 0.2)).abstains(3).tolist()
+    [False, True, False]
+    """
+
+    trust: tuple[float, ...] | None = None
+    coverage: tuple[float, ...] | None = None
+
+    def trust_of(self, n: int) -> NDArray[np.float64]:
+        """``[n]`` 1 for whoever comes after those that are known."""
+        return _filled(self.trust, n, 1.0)
+
+    def coverage_of(self, n: int) -> NDArray[np.float64]:
+        """``[n]`` The median for whoever comes after those that are known."""
+        return _filled(self.coverage, n, float(np.median(self.coverage)) if self.coverage else 1.0)
+
+    def abstains(self, n: int) -> NDArray[np.bool_]:
+        """``[n]`` Whose ``O`` mostly means that they have nothing to say."""
+        return self.coverage_of(n) < 1.0
+
+
+def _filled(values: tuple[float, ...] | None, n: int, other: float) -> NDArray[np.float64]:
+    out = np.full(n, other)
+    if values is not None:
+        out[: len(values)] = values[:n]
+    return out
+
+
+class Note(Protocol):
+    """What a change of a crowd found, as values: it is kept with the model, and made of other documents too."""
+
+    def applied(self, crowd: Crowd) -> Crowd:
+        """The crowd with this change."""
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values, for a file."""
+
+    def dependent(self, document: Longs, who: Longs) -> tuple[Longs, Longs]:
+        """Annotators whose labels are not independent of those of ``who``, each beside the ``document`` of that one."""
+
+
 class SlicesOnDisk(Protocol):
     """A corpus as an engine cuts it up, done before: see :class:`quorate.storage.corpora.StoredSlices`.
 
@@ -88,11 +146,14 @@ class SlicesOnDisk(Protocol):
 
 @dataclass(frozen=True)
 class Crowd:
-    """A corpus as integers.
+    """All that a fit sees of a corpus, as integers.
 
     Token t has the events ``event_start[t]`` to ``event_start[t + 1]``; ``event_cell`` says which cell each is of, and
     ``event_weight`` how much it counts (``None``: all count 1). ``word[t]`` is V for a word that is not in ``words``.
-    ``slices`` are there if an engine's layout was made before, and kept on disk.
+    ``slices`` are there if an engine's layout was made before, and kept on disk. ``known [N]`` are labels that are known
+    (-1 where none is; ``None``: nowhere), ``profiles`` what people said of annotators, and ``coverage [K]`` how much of
+    what others mark each source that abstains marks (see :class:`AnnotatorPriors`). ``notes`` are the changes that were
+    made since the corpus was read, of which ``original`` is the crowd.
     """
 
     tagset: TagSet
@@ -106,6 +167,11 @@ class Crowd:
     cells: Cells
     repaired: int
     slices: SlicesOnDisk | None = None
+    known: Ints | None = None
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    coverage: NDArray[np.float64] | None = None
+    notes: tuple[Note, ...] = ()
+    original: Crowd | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != WORKED_OUT}
@@ -119,6 +185,31 @@ class Crowd:
     def n_tokens(self) -> int:
         """N."""
         return int(self.doc_start[-1])
+
+    @property
+    def as_given(self) -> Crowd:
+        """The crowd before any change."""
+        return self if self.original is None else self.original
+
+    def noting(self, note: Note) -> Crowd:
+        """The crowd with the change of a note."""
+        changed = note.applied(self)
+        return replace(changed, notes=(*self.notes, note), original=self.as_given)
+
+    @property
+    def priors(self) -> AnnotatorPriors:
+        """What is assumed of its annotators before any label."""
+        trust = tuple(self.profiles[name].trust if name in self.profiles else 1.0 for name in self.annotators)
+        coverage = None if self.coverage is None else tuple(self.coverage.tolist())
+        return AnnotatorPriors(trust if any(value != 1.0 for value in trust) else None, coverage)
+
+    @property
+    def abstains(self) -> bool:
+        """Whether most of those who gave labels are sources that abstain."""
+        if self.coverage is None:
+            return False
+        gave = np.bincount(self.cells.annotator, minlength=len(self.annotators)) > 0
+        return bool(np.median(self.coverage[gave]) < 1.0) if gave.any() else False
 
     def cell_weights(self) -> NDArray[np.float64]:
         """``[G]`` How many labels fell into each cell."""
@@ -145,7 +236,7 @@ class CrowdWhenAsked(Crowd):
     def of(cls, long_arrays: Mapping[str, Callable[[], NDArray[Any]]], **fields: Any) -> Self:
         """``long_arrays`` makes each of those fields that are not given."""
         made = object.__new__(cls)
-        vars(made).update(fields, _long_arrays=long_arrays)
+        vars(made).update({"profiles": {}} | fields, _long_arrays=long_arrays)
         return made
 
     def __getattr__(self, name: str) -> Any:  # of what is not there yet

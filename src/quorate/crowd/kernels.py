@@ -11,9 +11,12 @@ from quorate.corpus.tags import TagSet
 from quorate.model.kernels.native import native
 
 __all__ = [
+    "Marked",
     "PairedEvents",
+    "Said",
     "Sequences",
     "add_alike",
+    "add_coverage",
     "add_hashes",
     "events_by_token",
     "events_of_cells",
@@ -21,6 +24,7 @@ __all__ = [
     "kept_of_pairs",
     "keys_by_token",
     "labels_of",
+    "marked_together",
     "said_for_sure",
     "weigh_pairs",
     "without_events",
@@ -236,3 +240,68 @@ def add_alike(
 
     To ``there`` and ``marked``, both ``[K, T]``. ``annotator`` and ``kind``, below 0 for none, are of cells.
     """
+
+
+class Said(NamedTuple):
+    """Who said what: the events of a corpus, each of one label, and how labels make spans.
+
+    ``annotator`` and ``label`` are those of every cell; ``in_span [J]``, ``continues [J, J]`` and ``type_of [J]`` are
+    those of :class:`quorate.corpus.tags.TagSet`.
+    """
+
+    doc_start: Ints
+    event_start: Ints
+    event_cell: NDArray[np.int32]
+    annotator: Ints
+    label: Ints
+    in_span: NDArray[np.bool_]
+    continues: NDArray[np.bool_]
+    type_of: Ints
+
+
+@native
+def add_coverage(said: Said, team: Ints, low: int, high: int, met: Floats, total: Floats, own: Floats) -> None:
+    """Adds how much of what others marked in documents ``low`` to ``high`` each annotator marked too.
+
+    To ``total [T, K]`` the marks of others, by type, in documents of which they labelled something, and to ``met``
+    those that a mark of theirs overlaps. To ``own [3, K]`` how many marks are theirs, how long those are together, and
+    how long the documents. Annotators who share a number in ``team [K]`` are not others to each other, and their marks
+    count as those of one.
+    """
+
+
+class Marked(NamedTuple):
+    """Who saw which document, and which spans each marked.
+
+    Pair p is annotator ``who[p]`` in ``document[p]``, ascending, with ``marks[p]`` spans; those of document d begin at
+    ``first_pair[d]``, and annotator k has the pairs ``pair`` from ``first_own_pair[k]`` on. Span s was marked by
+    ``marker`` from ``first_marker[s]`` on, and annotator k marked ``span`` from ``first_own_span[k]`` on.
+    """
+
+    document: Ints
+    who: Ints
+    first_pair: Ints
+    pair: Ints
+    first_own_pair: Ints
+    marks: Floats
+    marker: Ints
+    first_marker: Ints
+    span: Ints
+    first_own_span: Ints
+
+
+def marked_together(said: Marked, least: float) -> tuple[Ints, Ints, Floats, Floats]:
+    """Every two annotators with at least so many spans where both looked: the mean of those, and how many both marked.
+
+    It is the geometric mean of what one marked there and what the other did.
+    """
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+    n = find_together(said, least, *nothing)
+    found = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n)
+    find_together(said, least, *found)
+    return found
+
+
+@native
+def find_together(said: Marked, least: float, one: Ints, other: Ints, mean: Floats, both: Floats) -> int:
+    """:func:`marked_together`, while there is room; returns how many pairs of annotators there are."""

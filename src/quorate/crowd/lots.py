@@ -1,4 +1,4 @@
-"""Lots that hang on what was said, not on annotators' names or the order of documents.
+"""Lots that depend on labels and words, not on names or the order of documents.
 
 Whoever is drawn by them stays drawn when annotators are renamed or lines shuffled. A lot is a hash: of a document's
 words, of what was said in it, and of all that its annotator said elsewhere, so that only those who cannot be told apart
@@ -29,7 +29,7 @@ class Lots(NamedTuple):
     pair: Hashes
 
 
-def lots_of(encoded: Crowd, seed: int = 0) -> Lots:
+def lots_of(crowd: Crowd, seed: int = 0) -> Lots:
     """Draw a lot for everyone.
 
     >>> import quorate
@@ -42,21 +42,27 @@ def lots_of(encoded: Crowd, seed: int = 0) -> Lots:
     True
     """
     start = hashed(np.array([seed]))
-    return Lots(*(hashed(lot + start) for lot in _without_seed(encoded)))
+    return Lots(*(hashed(lot + start) for lot in _without_seed(crowd)))
 
 
 @worked_out_once
-def _without_seed(encoded: Crowd) -> Lots:
+def _without_seed(crowd: Crowd) -> Lots:
     """The lots before a seed shuffles them."""
-    doc, who = seen_pairs(encoded)
-    words, told = np.zeros(encoded.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
-    add_hashes(paired(encoded, doc, who), encoded.word, hashed(encoded.cells.label), words, told)
+    doc, who = seen_pairs(crowd)
+    words, told = np.zeros(crowd.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
+    add_hashes(paired(crowd, doc, who), crowd.word, _of_labels(crowd)[crowd.cells.label], words, told)
     pair = hashed(words[doc] + told)
-    annotator = hashed(_sums(who, hashed(pair), len(encoded.annotators)))
+    annotator = hashed(_sums(who, hashed(pair), len(crowd.annotators)))
     pair = hashed(pair + annotator[who])
-    document = hashed(words + _sums(doc, pair, encoded.n_docs))
+    document = hashed(words + _sums(doc, pair, crowd.n_docs))
     pair = hashed(pair + document[doc])
     return Lots(annotator, document, pair)
+
+
+def _of_labels(crowd: Crowd) -> Hashes:
+    """``[J]`` A number for every label that depends on how often it was given, and not on its name."""
+    cells = crowd.cells
+    return hashed(np.round(np.bincount(cells.label, crowd.cell_weights(), minlength=cells.n_labels)))
 
 
 def _sums(number: NDArray[np.integer], hashes: Hashes, n: int) -> Hashes:

@@ -15,10 +15,10 @@ from quorate.crowd.crowd import Crowd
 from quorate.errors import NotFittedError, SettingsError, UnknownOptionError, did_you_mean, knows_its_options
 from quorate.model import loop
 from quorate.model.prepared import Known
-from quorate.model.settings import check_number
+from quorate.model.settings import GONE, check_number
 from quorate.result.result import Result
 
-__all__ = ["Estimator", "ProgressCallback", "checked_threads", "choice_progress", "meta_of"]
+__all__ = ["Estimator", "ProgressCallback", "checked_threads", "meta_of"]
 
 
 ProgressCallback = Callable[[loop.Progress], None]
@@ -30,7 +30,7 @@ class Estimator:
 
     result_: Result
     settings_: dict[str, Any]
-    """The method, its settings as plain values and, where they were chosen, ``why``; the result has the same."""
+    """The method and its settings as plain values; the result has the same."""
     meta_: dict[str, Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -68,13 +68,20 @@ class Estimator:
         """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
         return self.fit(corpus, known=known, progress=progress).result_.probabilities
 
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """The parameters by name, with their defaults."""
+        return {name: one.default for name, one in inspect.signature(cls).parameters.items()}
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that the estimator was made with."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in self.parameters()}
 
     def set_params(self, **values: Any) -> Self:
         """Change parameters; returns self."""
         for name, value in values.items():
+            if name in GONE:
+                raise UnknownOptionError(f"there is no setting {name!r} any more ({GONE[name]})")
             if name not in self.get_params():
                 raise UnknownOptionError(f"unknown setting {name!r} ({did_you_mean(name, self.get_params())})")
             setattr(self, name, value)
@@ -85,8 +92,8 @@ class Estimator:
             raise NotFittedError("this model has not been fitted yet (call fit first)")
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
+        defaults = self.parameters()
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k]]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
@@ -115,12 +122,3 @@ def checked_threads(n_jobs: int | None) -> int | None:
     if n_jobs < 1 and n_jobs != -1:
         raise SettingsError(f"n_jobs must be 1 or more, or -1 for all cores, not {n_jobs}")
     return None if n_jobs == -1 else n_jobs
-
-
-def choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
-    """The steps of a choice of settings, told as passes are."""
-
-    def report(step: int, steps: int, note: str) -> None:
-        progress(loop.Progress(0, 1, step, steps, note=note))
-
-    return report

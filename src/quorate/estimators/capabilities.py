@@ -5,27 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus
-from quorate.corpus.tags import TagSet
-from quorate.crowd.crowd import Crowd
-from quorate.estimators.base import Estimator
-from quorate.estimators.updating import FitState, ModelState
-from quorate.model.consensus import SpanProbabilities
+from quorate.estimators.updating import FitState
 from quorate.model.engines.factory import Engines
-from quorate.model.engines.protocol import Tables
+from quorate.model.fit import Fitted
 from quorate.model.history import Past
-from quorate.model.parts.truth import Chain
-from quorate.model.prepared import Known, Prepared
+from quorate.model.prepared import Known
 from quorate.model.settings import Settings
-from quorate.result.calibration import Calibration
+from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.result import Result
 from quorate.storage.model_files import Stored
 
-__all__ = ["Advises", "Chooses", "Explains", "FitsInPasses", "Remembers", "Saves", "Streams", "Tunes", "Updates"]
+__all__ = ["Advises", "Explains", "FitsInPasses", "Remembers", "Saves", "Streams", "Tunes", "Updates"]
 
 
 @runtime_checkable
@@ -46,13 +37,13 @@ class Saves(Protocol):
 
 @runtime_checkable
 class Tunes(Protocol):
-    """Settings can be tried one after the other on a corpus that was prepared once."""
+    """Settings can be tried one after the other on a crowd that was laid out once."""
 
     def checked_settings(self) -> Settings:
         """The parameters as types; :class:`quorate.SettingsError` if one cannot be."""
 
-    def fit_prepared(self, prepared: Prepared) -> Estimator:
-        """Learn from a prepared corpus; returns the fitted estimator."""
+    def engines(self) -> Engines:
+        """Where passes run."""
 
 
 @runtime_checkable
@@ -72,8 +63,19 @@ class Streams(Saves, Protocol):
     (True, False)
     """
 
-    places_: Self | None
-    """The model of where spans are, if that comes first."""
+    fitted_: Fitted
+    """What was learned."""
+    meta_: dict[str, Any]
+
+    @property
+    def annotators_(self) -> AnnotatorSummaries:
+        """What is known about each annotator."""
+
+    def fit(self, corpus: Corpus) -> Self:
+        """Learn from a corpus; returns self."""
+
+    def engines(self) -> Engines:
+        """Where passes run."""
 
     def combine(self, corpus: Corpus) -> Result:
         """The consensus on other documents, with what was learned."""
@@ -81,10 +83,7 @@ class Streams(Saves, Protocol):
     def predict(self, corpus: Corpus) -> list[list[str]]:
         """Tags for the documents of a corpus, with what was learned."""
 
-    def model_state(self) -> ModelState:
-        """What was learned, from which a fit goes on."""
-
-    def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
+    def go_on_from(self, fitted: Fitted, fit_state: FitState, meta: dict[str, Any]) -> None:
         """Take over what was learned since."""
 
 
@@ -106,14 +105,13 @@ class FitsInPasses(Protocol):
 class Advises(Protocol):
     """What a fit is not sure of can be worked out, and with it what to have labelled next."""
 
-    def encoded(self, corpus: Corpus) -> Crowd:
-        """A corpus as arrays, in which names have the numbers that they had in the fit."""
+    fitted_: Fitted
+
+    def engines(self) -> Engines:
+        """Where passes run."""
 
     def combine(self, corpus: Corpus, *, known: Known = None) -> Result:
         """The consensus on a corpus, with what was learned, and what is known of its documents."""
-
-    def model_state(self) -> ModelState:
-        """What was learned."""
 
     def decided_documents(self) -> set[str]:
         """The ids of documents whose every label was known in the fit."""
@@ -142,34 +140,10 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
-class Chooses(Protocol):
-    """Settings that were left open are chosen by the fit."""
-
-    choice_: Choice | None
-
-
-@runtime_checkable
 class Explains(Protocol):
     """The probability of a span can be worked out with and without an annotator."""
 
-    tagset_: TagSet
+    fitted_: Fitted
 
-    @property
-    def calibration_(self) -> Calibration:
-        """How the confidence is to be read."""
-
-    @property
-    def for_token_f1(self) -> bool:
-        """Whether the spans are given out whose tokens have the highest expected F1."""
-
-    def encoded(self, corpus: Corpus) -> Crowd:
-        """A corpus as arrays, in which names have the numbers that they had in the fit."""
-
-    def output_tables(self, encoded: Crowd) -> tuple[Tables, Chain]:
-        """What the output pass reads."""
-
-    def closed_labels(self, encoded: Crowd) -> NDArray[np.int32] | None:
-        """``[N]`` The label of tokens that cannot have another, −1 of the others; ``None``: all may have any."""
-
-    def span_probabilities(self, corpus: Corpus) -> SpanProbabilities | None:
-        """The spans that may be true, and the probability of each; ``None`` where the evidence is tokens."""
+    def engines(self) -> Engines:
+        """Where passes run."""

@@ -35,8 +35,8 @@ from quorate.model.parts.annotators import AnnotatorPrior
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.confusions import ConfusionMatrix
 from quorate.model.parts.truth import Chain, log_mask
-from quorate.model.prepared import Known, Prepared, prepare
-from quorate.model.settings import Decode, check_number, choice, decode_of_tokens, present_names, scheme_named
+from quorate.model.prepared import Known, crowd_of
+from quorate.model.settings import Decode, check_number, choice, decode_of_tokens, scheme_named
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
 from quorate.result.sources import Sources
@@ -123,8 +123,8 @@ class _Weights(NamedTuple):
 class _Crowd:
     """One corpus ready for EM: its answers, and engines over the documents and over the answers."""
 
-    def __init__(self, prepared: Prepared, threads: int | None) -> None:
-        self.corpus, self.tagset, self.encoded, self.known = prepared
+    def __init__(self, corpus: Corpus, crowd: Crowd, threads: int | None) -> None:
+        self.corpus, self.tagset, self.encoded, self.known = corpus, crowd.tagset, crowd, crowd.known
         self.answers = _Answers.of(self.encoded, self.known)
         every = np.arange(self.encoded.n_tokens, dtype=np.int32)
         self.documents = _text_engine(self.encoded, self.encoded.doc_start, every, self.known, threads)
@@ -340,7 +340,7 @@ class CRFMA(Estimator):
     def loaded(cls, stored: model_files.Stored) -> Self:
         """From what :meth:`stored` gave."""
         meta, arrays = model_files.tagger_head(stored.meta), stored.arrays
-        model = cls(**present_names(meta["fit"]["settings"]))
+        model = cls(**meta["fit"]["settings"])
         model.settings_ = {"method": model.method, **model._plain_settings()}
         model.meta_ = meta["fit"]
         model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))

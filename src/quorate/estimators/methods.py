@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Unpack
 
-from quorate.choose.choice import CHOSEN
 from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
-from quorate.model.settings import Settings
+from quorate.model.settings import GONE
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
 
@@ -25,8 +23,17 @@ class Method(NamedTuple):
     settings: Mapping[str, Any]
 
 
-# Only auto, which is BSC as it is, leaves settings to be chosen: the others have these values of them.
-_FIXED = {name: value for name, value in Settings().plain().items() if name in (*CHOSEN, "start", "shapes")}
+# The methods of the paper: tokens alone, no change of the crowd, confidence as the model states it.
+_PUBLISHED: dict[str, Any] = {
+    "spans": False,
+    "adapt": False,
+    "calibrate": False,
+    "shapes": False,
+    "epsilon0": 30.0,
+    "kappa0": 0.3,
+    "temper": 0.6,
+    "max_iter": 20,
+}
 
 # These look at no neighbour, so that a tag that cannot follow the one before is as good as any other.
 _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep"}
@@ -34,11 +41,10 @@ _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep
 
 METHODS: dict[str, Method] = {
     "auto": Method(
-        "settings and evidence chosen by predicting hidden annotators (default)",
+        "three annotator models at once, whole spans on top, calibrated confidence (default)",
         BSC,
         {},
     ),
-    "bsc-span": Method("whole spans as evidence, and tokens beside them; the rest chosen", BSC, {"evidence": "spans"}),
     "mv": Method("majority vote on every token", MajorityVote, {}),
     "silent-vote": Method("majority vote on every token, in which O is silence (for rules)", SilentVote, {}),
     "span-vote": Method("majority vote on every span: half must have marked exactly it", SpanVote, {}),
@@ -47,18 +53,18 @@ METHODS: dict[str, Method] = {
     "ds": Method(
         "Dawid and Skene: confusion matrices by EM, every token alone",
         BSC,
-        {**_FIXED, "annotator": "cm", "inference": "em", "alpha0": 0.01, "epsilon0": 0.0, "gamma0": 0.01, **_ALONE},
+        {**_PUBLISHED, "annotator": "cm", "inference": "em", "alpha0": 0.01, "epsilon0": 0.0, "gamma0": 0.01, **_ALONE},
     ),
     "ibcc": Method(
         "independent Bayesian classifier combination: the same by VB",
         BSC,
-        {**_FIXED, "annotator": "cm", "alpha0": 1.0, "epsilon0": 1.0, **_ALONE},
+        {**_PUBLISHED, "annotator": "cm", "alpha0": 1.0, "epsilon0": 1.0, **_ALONE},
     ),
     "mace": Method(
         "MACE: annotators know or guess, all labels alike, best of ten starts",
         BSC,
         {
-            **_FIXED,
+            **_PUBLISHED,
             "annotator": "spam",
             "alpha0": 0.5,
             "epsilon0": 0.0,
@@ -73,7 +79,7 @@ METHODS: dict[str, Method] = {
         "a hidden Markov model with an accuracy for each label",
         BSC,
         {
-            **_FIXED,
+            **_PUBLISHED,
             "annotator": "cv",
             "inference": "em-annotators",
             "alpha0": 0.1,
@@ -84,16 +90,16 @@ METHODS: dict[str, Method] = {
         },
     ),
     "crf-ma": Method("a CRF over the text, annotators right or wrong by document", CRFMA, {}),
-    "bsc-acc": Method("one accuracy for each annotator", BSC, {**_FIXED, "annotator": "acc"}),
-    "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {**_FIXED, "annotator": "spam"}),
-    "bsc-cv": Method("an accuracy for each true label", BSC, {**_FIXED, "annotator": "cv"}),
-    "bsc-cm": Method("a confusion matrix", BSC, {**_FIXED, "annotator": "cm"}),
-    "bsc-seq": Method("a confusion matrix for each previous label", BSC, {**_FIXED, "annotator": "seq"}),
-    "bsc-cm-notext": Method("bsc-cm without words", BSC, {**_FIXED, "annotator": "cm", "text": False}),
-    "bsc-seq-notext": Method("bsc-seq without words", BSC, {**_FIXED, "annotator": "seq", "text": False}),
-    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {**_FIXED, "annotator": "cm", "truth": "independent"}),
+    "bsc-acc": Method("one accuracy for each annotator", BSC, {**_PUBLISHED, "annotator": "acc"}),
+    "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {**_PUBLISHED, "annotator": "spam"}),
+    "bsc-cv": Method("an accuracy for each true label", BSC, {**_PUBLISHED, "annotator": "cv"}),
+    "bsc-cm": Method("a confusion matrix", BSC, {**_PUBLISHED, "annotator": "cm"}),
+    "bsc-seq": Method("a confusion matrix for each previous label", BSC, {**_PUBLISHED, "annotator": "seq"}),
+    "bsc-cm-notext": Method("bsc-cm without words", BSC, {**_PUBLISHED, "annotator": "cm", "text": False}),
+    "bsc-seq-notext": Method("bsc-seq without words", BSC, {**_PUBLISHED, "annotator": "seq", "text": False}),
+    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {**_PUBLISHED, "annotator": "cm", "truth": "independent"}),
     "bsc-seq-notrans": Method(
-        "bsc-seq without transitions", BSC, {**_FIXED, "annotator": "seq", "truth": "independent"}
+        "bsc-seq without transitions", BSC, {**_PUBLISHED, "annotator": "seq", "truth": "independent"}
     ),
 }
 """The methods by name, as the command line has them."""
@@ -110,7 +116,7 @@ def estimator(
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("auto", annotator="cm", max_iter=5)
-    BSC(annotator='cm', max_iter=5, method='auto')
+    BSC(annotator='cm', method='auto')
     >>> estimator("bsc-cm", max_itre=5)
     Traceback (most recent call last):
     quorate.errors.UnknownOptionError: estimator has no setting 'max_itre' (did you mean 'max_iter'?)
@@ -118,8 +124,10 @@ def estimator(
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} ({did_you_mean(method, METHODS)})")
     _, kind, fixed = METHODS[method]
-    known = inspect.signature(kind).parameters
+    known = kind.parameters()
     for name in settings:
+        if name in GONE:
+            raise UnknownOptionError(f"there is no setting {name!r} any more ({GONE[name]})")
         if name not in known:
             raise UnknownOptionError(f"method {method!r} has no setting {name!r} ({did_you_mean(name, known)})")
     called = {"method": method} if "method" in known else {}  # the others are named by their class

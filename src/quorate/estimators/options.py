@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, signature
-from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from quorate.corpus.schemes import Scheme
@@ -19,7 +18,7 @@ __all__ = [
     "AnnotatorName",
     "DecodeName",
     "EngineChoice",
-    "EvidenceName",
+    "FitSettings",
     "InferenceName",
     "InvalidName",
     "MethodName",
@@ -29,7 +28,6 @@ __all__ = [
     "TiesName",
     "TokenDecodeName",
     "TruthName",
-    "ZerosName",
     "names_settings",
 ]
 
@@ -37,19 +35,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MethodName = Literal[
-    "auto", "bsc-span", "mv", "silent-vote", "span-vote", "best-worker", "worst-worker", "ds", "ibcc", "mace",
+    "auto", "mv", "silent-vote", "span-vote", "best-worker", "worst-worker", "ds", "ibcc", "mace",
     "hmm-crowd", "crf-ma", "bsc-acc", "bsc-spam", "bsc-cv", "bsc-cm", "bsc-seq", "bsc-cm-notext", "bsc-seq-notext",
     "bsc-cm-notrans", "bsc-seq-notrans",
 ]  # fmt: skip
 """The methods by name: see :data:`quorate.METHODS`."""
 
-AnnotatorName = Literal["auto", "acc", "spam", "cv", "cm", "seq"]
+AnnotatorName = Literal["pool", "acc", "spam", "cv", "cm", "seq"]
 TruthName = Literal["markov", "independent", "uniform"]
-ZerosName = Literal["moved", "dropped"]
 InferenceName = Literal["vb", "em", "em-annotators"]
-EvidenceName = Literal["auto", "tokens", "spans", "passages", "votes", "places"]
-StartName = Literal["prior", "votes", "coverage"]
-DecodeName = Literal["best", "f1", "token-f1", "sequence", "token"]
+StartName = Literal["prior", "votes"]
+DecodeName = Literal["best", "f1", "sequence", "token"]
 TokenDecodeName = Literal["best", "sequence", "token"]
 InvalidName = Literal["repair", "keep", "error"]
 SchemeName = Literal["bio", "bioes", "io", "plain"] | Scheme
@@ -57,30 +53,24 @@ TiesName = Literal["entity-first", "outside-first", "random"]
 EngineChoice = Literal["threads", "jax"]
 
 
-class MethodSettings(TypedDict, total=False):
-    """The settings of all methods, by name; a method that has not one of them says so.
+class FitSettings(TypedDict, total=False):
+    """The settings of a fit, by name, but for the annotator model."""
 
-    >>> settings: MethodSettings = {"annotator": "cm", "max_iter": 5}
-    >>> import quorate
-    >>> quorate.aggregate(quorate.sample(), **settings).settings_["annotator"]
-    'cm'
-    """
-
-    annotator: AnnotatorName
     truth: TruthName
     text: bool
     shapes: bool
     alpha0: float
-    epsilon0: float | Literal["auto"]
+    epsilon0: float
     gamma0: float
     kappa0: float
     guess_prior: float | None
-    zeros: ZerosName
     inference: InferenceName
-    temper: float | Literal["auto"]
-    evidence: EvidenceName
+    spans: bool
+    adapt: bool
+    calibrate: bool
+    temper: float
     start: StartName
-    max_iter: int | Literal["auto"]
+    max_iter: int
     tol: float
     random_state: int | None
     n_init: int
@@ -89,11 +79,22 @@ class MethodSettings(TypedDict, total=False):
     recall: float | None
     invalid: InvalidName
     scheme: SchemeName | None
+
+
+class MethodSettings(FitSettings, total=False):
+    """The settings of all methods, by name; a method that has not one of them says so.
+
+    >>> settings: MethodSettings = {"annotator": "cm", "max_iter": 3}
+    >>> import quorate
+    >>> quorate.aggregate(quorate.sample(), **settings).settings_["annotator"]
+    'cm'
+    """
+
+    annotator: AnnotatorName
     tagger: TaggerChoice
     n_jobs: int | None
     engine: EngineChoice
     cluster: Any
-    checkpoint: str | Path | None
     probabilities: bool
     ties: TiesName
     iterations: int
@@ -112,6 +113,6 @@ def names_settings(function: Callable[P, R]) -> Callable[P, R]:
     """
     own = signature(function)
     kept = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    settings = [Parameter(name, Parameter.KEYWORD_ONLY, default=...) for name in MethodSettings.__annotations__]
+    settings = [Parameter(name, Parameter.KEYWORD_ONLY, default=...) for name in (*MethodSettings.__required_keys__, *sorted(MethodSettings.__optional_keys__))]
     function.__signature__ = own.replace(parameters=[*kept, *settings])  # type: ignore[attr-defined]
     return knows_its_options(function, what="setting")

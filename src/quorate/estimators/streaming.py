@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Protocol, Unpack
+from typing import Unpack
 
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.capabilities import Streams
 from quorate.estimators.methods import estimator
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
-from quorate.estimators.updating import FitState, ModelState
-from quorate.model.places import without_types
+from quorate.estimators.updating import FitState, passes_over
+from quorate.model.fit import Fitted
 from quorate.model.settings import check_number
-from quorate.result.annotators import AnnotatorSummaries, summarise
+from quorate.result.annotators import summarise
 
 __all__ = ["batches", "fit_stream"]
 
@@ -70,87 +70,61 @@ def fit_stream(
     if delay < 0:
         raise SettingsError(f"delay must be 0 or more, not {delay}")
     model = estimator(method, **settings)
-    if "tagger" in model.get_params() and "tagger" not in settings:  # one would be heard in the first batch alone
-        model.set_params(tagger=None)
     if not isinstance(model, Streams):
         raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
-    going: list[_Going] = []
+    going: _Going | None = None
     seen = tokens = 0
     for number, corpus in enumerate(stream, 1):
-        if not going:
-            going = _begun(model.fit(corpus))
+        if going is None:
+            going = _Going.begun(model.fit(corpus))
         elif len(corpus):
-            for one in going:
-                one.step(corpus, (number + delay) ** -forgetting, seen)
+            going.step(corpus, (number + delay) ** -forgetting, seen)
         seen += len(corpus)
         tokens += corpus.n_tokens
         if progress is not None:
             progress(number, seen)
-    if not going:
+    if going is None:
         raise InputError("the stream has no document")
-    for one in going:
-        one.end({"documents": seen, "tokens": tokens, "batches": number})
+    going.end({"documents": seen, "tokens": tokens, "batches": number})
     return model
-
-
-class _Fitted(Streams, Protocol):
-    """One that was fitted to a first batch."""
-
-    meta_: dict[str, Any]
-
-    @property
-    def annotators_(self) -> AnnotatorSummaries:
-        """What is known about each annotator."""
 
 
 @dataclass
 class _Going:
-    """A model whose fit goes on with a stream; ``reads`` is what it makes of a batch."""
+    """A model whose fit goes on with a stream."""
 
-    model: _Fitted
-    reads: Callable[[Corpus], Corpus]
-    state: ModelState
+    model: Streams
+    fitted: Fitted
     weights: FitState
 
+    @classmethod
+    def begun(cls, model: Streams) -> _Going:
+        """After its first batch."""
+        return cls(model, model.fitted_, FitState(whole=False, earlier=model.annotators_.table))
+
     def step(self, corpus: Corpus, step: float, seen: int) -> None:
-        """With one more batch."""
-        self.state = _stepped(self.state, self.reads(corpus), step, seen, self.weights)
+        """One batch further: its counts, as if all documents so far were like it, take their share of the model's."""
+        fitted = self.fitted.with_names_of(corpus)
+        now = seen + len(corpus)
+        old, new = (1 - step) * now / seen, step * now / len(corpus)
+        model, text = fitted.model, fitted.model.text
+        with closing(passes_over(fitted, self.model.engines(), self.weights, corpus)) as passes:
+            for _ in range(_LOCAL_PASSES):
+                counts = passes.counts(model)
+                batch = model.annotators.updated(passes.crowd.cells, counts.cells)  # of the batch alone
+                model = replace(
+                    model,
+                    truth=fitted.model.truth.mixed(counts.labels, old, new),
+                    annotators=fitted.model.annotators.mixed(batch, old, new),
+                    text=None if text is None else text.mixed(passes.words, counts.words, old, new),
+                )
+        labels = counts.cells / model.temper  # a summary is of all labels, however far they count
+        summaries = summarise(passes.crowd, labels, model.annotators)
+        if self.weights.earlier is not None:
+            self.weights.earlier = summaries.with_earlier(self.weights.earlier).table
+        self.fitted = replace(fitted, model=model)
 
     def end(self, counted: dict[str, int]) -> None:
         """The model takes over what was learned."""
-        counted["annotators"] = len(self.state.names)
-        self.model.go_on_from(self.state, self.weights, {**self.model.meta_, **counted})
-
-
-def _begun(model: _Fitted) -> list[_Going]:
-    """The model after its first batch and, where places come first, that of those."""
-    places = model.places_
-    both: list[tuple[_Fitted, Callable[[Corpus], Corpus]]] = [(model, lambda corpus: corpus)]
-    both += [] if places is None else [(places, without_types)]
-    return [
-        _Going(one, reads, one.model_state(), FitState(whole=False, earlier=one.annotators_.table))
-        for one, reads in both
-    ]
-
-
-def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights: FitState) -> ModelState:
-    """One batch further: its counts, as if every document seen so far were like it, take their share of the model's."""
-    state = state.with_names_of(corpus)
-    now = seen + len(corpus)
-    old, new = (1 - step) * now / seen, step * now / len(corpus)
-    model, text = state.model, state.model.text
-    with closing(state.passes_over(weights, corpus)) as passes:
-        for _ in range(_LOCAL_PASSES):
-            counts = passes.counts(model)
-            batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
-            model = replace(
-                model,
-                truth=state.model.truth.mixed(counts.labels, old, new),
-                annotators=state.model.annotators.mixed(batch, old, new),
-                text=None if text is None else text.mixed(passes.words, counts.words, old, new),
-            )
-    said = counts.cells / model.temper  # a summary is of everything that was said, however far it was trusted
-    summaries = summarise(passes.encoded, said, model.annotators)
-    if weights.earlier is not None:
-        weights.earlier = summaries.with_earlier(weights.earlier).table
-    return state.learned_more(model)
+        counted["annotators"] = len(self.fitted.names)
+        self.model.go_on_from(self.fitted, self.weights, {**self.model.meta_, **counted})

@@ -15,32 +15,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.silence import Silence
-from quorate.corpus.profiles import Believed, Profile
 from quorate.corpus.records import Corpus, Document, Tag
-from quorate.corpus.tags import TagSet
 from quorate.crowd.crowd import Cells, Crowd
-from quorate.crowd.encode import encode, encode_known
-from quorate.crowd.sharing import Sharing
+from quorate.crowd.encode import encode_known
 from quorate.errors import InputError, SettingsError
 from quorate.model import loop
-from quorate.model.build import with_more_words
 from quorate.model.engines.factory import Engines
 from quorate.model.engines.protocol import Counts, Engine, Tables
+from quorate.model.fit import Fitted
 from quorate.model.prepared import check_corpus
-from quorate.model.settings import Settings, check_number
-from quorate.model.span_model import SpanModel
-from quorate.taggers import TaggerName
+from quorate.model.settings import check_number
 from quorate.wording import counted
 
 __all__ = [
     "FitState",
-    "ModelState",
     "Passes",
     "Updated",
     "changed_by",
     "check_update",
-    "grown",
+    "passes_over",
     "update",
     "updated_meta",
 ]
@@ -51,13 +44,6 @@ Integers = NDArray[np.int64]
 _LOCAL_PASSES = 3
 _FEW_TOKENS = 5_000  # that are not worth a second thread
 _MOST_SOURCES = 16  # models that are kept for what they put into documents
-
-
-def grown(
-    model: loop.Model, n_annotators: int, words: Sequence[str], believed: Believed, settings: Settings
-) -> loop.Model:
-    """The same model with room for annotators and words that come after those it has met."""
-    return replace(with_more_words(model, words, settings), annotators=model.annotators.grown(n_annotators, believed))
 
 
 def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
@@ -164,77 +150,22 @@ class FitState:
         ).astype(np.int32)
 
 
-class ModelState(NamedTuple):
-    """A model on its way: with what names and words, under which settings.
+def passes_over(fitted: Fitted, engines: Engines, fit_state: FitState, documents: Corpus) -> Passes:
+    """For passes over documents, laid out with the numbers that names have and with their own words."""
+    words = sorted({token for one in documents for token in one.tokens})
+    number = {word: place for place, word in enumerate(fitted.words)}
+    crowd = replace(fitted, words=tuple(words)).crowd(documents)
+    crowd = replace(crowd, known=fit_state.known_codes(documents))
+    own = replace(engines, threads=1) if crowd.n_tokens < _FEW_TOKENS else engines
+    engine = own.over(crowd, text=fitted.settings.text, corpus=documents)
+    return Passes(engine, crowd, np.array([number[word] for word in words], np.int64))
 
-    ``sharing`` says what annotators have in common beyond the truth, which counts once, and ``silence`` what was found
-    of those who are silent. ``spans`` is what was learned of annotators and spans, where those are the evidence.
-    """
 
-    model: loop.Model
-    names: tuple[str, ...]
-    words: tuple[str, ...]
-    settings: Settings
-    tagset: TagSet
-    profiles: dict[str, Profile]
-    engines: Engines
-    sharing: Sharing = Sharing.of()
-    spans: SpanModel | None = None
-    silence: Silence = Silence()
-
-    @property
-    def output_model(self) -> loop.Model:
-        """The model that a consensus is read off."""
-        return self.model if self.spans is None else self.spans.informs(self.model)
-
-    def learned_more(self, model: loop.Model) -> ModelState:
-        """With another model, whose annotators are its own until a consensus on spans is made again."""
-        return self._replace(model=model, spans=None if self.spans is None else replace(self.spans, annotators=None))
-
-    def encoded(self, corpus: Corpus) -> Crowd:
-        """A corpus as arrays, with the numbers that names and words have here."""
-        check_corpus(corpus)
-        return encode(corpus, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
-
-    def known_codes(self, corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.int32] | None:
-        """``[N]`` The known label of every token, −1 where it is not known; ``None``: there are none."""
-        return encode_known(corpus, self.tagset, known, self.settings.invalid) if known else None
-
-    def weighed(self, encoded: Crowd) -> Crowd:
-        """With what annotators have in common counting once."""
-        return self.sharing.weighed(encoded)
-
-    def with_names_of(self, documents: Corpus) -> ModelState:
-        """With room for the annotators and words of these documents too."""
-        new_names = sorted(set(documents.annotators).difference(self.names))
-        new_words = sorted({token for one in documents for token in one.tokens}.difference(self.words))
-        if not new_names and not new_words:
-            return self
-        names, words = (*self.names, *new_names), (*self.words, *new_words)
-        return self._replace(names=names, words=words).of(self.model)
-
-    def of(self, model: loop.Model) -> ModelState:
-        """With another model, in which there is room for everybody."""
-        believed = self.silence.believed(self.names, self.profiles)
-        return self._replace(model=grown(model, len(self.names), self.words, believed, self.settings))
-
-    def passes_over(self, fit_state: FitState, documents: Corpus) -> Passes:
-        """For passes over documents, laid out with the numbers that names have here and with their own words."""
-        words = sorted({token for one in documents for token in one.tokens})
-        number = {word: place for place, word in enumerate(self.words)}
-        encoded = self.weighed(self._replace(words=tuple(words)).encoded(documents))
-        engines = replace(self.engines, threads=1) if encoded.n_tokens < _FEW_TOKENS else self.engines
-        known, text = fit_state.known_codes(documents), self.settings.text
-        engine = engines.over(encoded, known=self.silence.closed(encoded, known), text=text, corpus=documents)
-        return Passes(engine, encoded, np.array([number[word] for word in words], np.int64))
-
-    def passes_over_all(self, fit_state: FitState) -> tuple[Engine, Crowd]:
-        """For passes over all documents, with the numbers that names and words have here."""
-        documents = Corpus(fit_state.documents.values())
-        encoded = self.weighed(self.encoded(documents))
-        known, text = fit_state.known_codes(documents), self.settings.text
-        known = self.silence.closed(encoded, known)
-        return self.engines.over(encoded, known=known, text=text, corpus=documents), encoded
+def passes_over_all(fitted: Fitted, engines: Engines, fit_state: FitState) -> tuple[Engine, Crowd]:
+    """For passes over all documents, with the numbers that names and words have."""
+    documents = Corpus(fit_state.documents.values())
+    crowd = replace(fitted.crowd(documents), known=fit_state.known_codes(documents))
+    return engines.over(crowd, text=fitted.settings.text, corpus=documents), crowd
 
 
 class Passes(NamedTuple):
@@ -244,12 +175,12 @@ class Passes(NamedTuple):
     """
 
     engine: Engine
-    encoded: Crowd
+    crowd: Crowd
     words: Integers
 
     def counts(self, model: loop.Model) -> Counts:
         """The documents' counts under a model."""
-        text, cells = model.text, self.encoded.cells
+        text, cells = model.text, self.crowd.cells
         rows = np.zeros((0, cells.n_labels))
         if text is not None:
             rows = text.log_lik_of(self.words)
@@ -257,7 +188,7 @@ class Passes(NamedTuple):
 
     def changed(self, model: loop.Model, counts: Counts, sign: float) -> loop.Model:
         """The model with these counts of the documents added, or taken out."""
-        return changed_by(model, self.encoded.cells, counts, self.words, sign)
+        return changed_by(model, self.crowd.cells, counts, self.words, sign)
 
     def close(self) -> None:
         """Let go of the engine."""
@@ -290,7 +221,7 @@ def check_update(fit_state: FitState, meta: Mapping[str, Any], corpus: Corpus, p
         raise SettingsError("this model was saved without its documents, and has none to pass over (fit again instead)")
     if not fit_state.whole:
         _refuse_what_was_fitted(meta, corpus)
-    if len(corpus) and meta.get("tagger") not in (None, TaggerName.AUTO):
+    if len(corpus) and meta.get("tagger") is not None:
         raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
 
 
@@ -320,8 +251,13 @@ def updated_meta(meta: Mapping[str, Any], before: FitState, corpus: Corpus, n_an
 
 
 def update(
-    state: ModelState, before: FitState, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int
-) -> tuple[ModelState, FitState, Updated]:
+    fitted: Fitted,
+    engines: Engines,
+    before: FitState,
+    corpus: Corpus,
+    known: Mapping[str, Sequence[Tag]],
+    passes: int,
+) -> tuple[Fitted, FitState, Updated]:
     """Take in new labels: the changed documents alone, then ``passes`` over everything.
 
     What is given stays as it was, so that an error leaves the fit as it is.
@@ -331,47 +267,45 @@ def update(
     """
     fit_state = before.opened()
     given = Corpus([fit_state.merged(document) for document in corpus])
-    codes = _known_codes(given, state, known)
+    codes = _known_codes(given, fitted, known)
     documents = Corpus([one for one in given if fit_state.changed_by(one, codes.get(one.id))])
-    fresh = state.with_names_of(documents)
+    fresh = fitted.with_names_of(documents)
     old = [fit_state.documents[one.id] for one in documents if one.id in fit_state.documents]
     if old:
-        fresh = _without(fresh, fit_state, old)
+        fresh = _without(fresh, engines, fit_state, old)
     fit_state.known |= codes
     if len(documents):
-        fresh, source = _with(fresh, fit_state, documents)
+        fresh, source = _with(fresh, engines, fit_state, documents)
         fit_state.source |= dict.fromkeys((one.id for one in documents), source)
     fit_state.documents |= {one.id: one for one in given}
     fit_state.forget_sources()
     if passes:
-        engine, encoded = fresh.passes_over_all(fit_state)
+        engine, crowd = passes_over_all(fresh, engines, fit_state)
         with closing(engine):
-            fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes))
+            fresh = replace(fresh, model=loop.more_passes(engine, fresh.model, crowd.cells, passes))
         fit_state.before, fit_state.source = None, {}
-    if len(documents) or passes:
-        fresh = fresh.learned_more(fresh.model)
     return fresh, fit_state, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
 
 
 def _known_codes(
-    documents: Corpus, state: ModelState, known: Mapping[str, Sequence[Tag]]
+    documents: Corpus, fitted: Fitted, known: Mapping[str, Sequence[Tag]]
 ) -> dict[str, NDArray[np.int32]]:
     """The known labels of an update's documents, by id."""
-    codes = state.known_codes(documents, known)
-    if codes is None:
+    if not known:
         return {}
+    codes = encode_known(documents, fitted.tagset, known, fitted.settings.invalid)
     starts = np.cumsum([0, *(len(one.tokens) for one in documents)])
     return {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(documents) if one.id in known}
 
 
-def _without(state: ModelState, fit_state: FitState, old: Sequence[Document]) -> ModelState:
+def _without(fitted: Fitted, engines: Engines, fit_state: FitState, old: Sequence[Document]) -> Fitted:
     """The model without what some of its documents put into it."""
     if fit_state.before is None and any(one.id not in fit_state.source for one in old):
-        engine, encoded = state.passes_over_all(fit_state)
+        engine, crowd = passes_over_all(fitted, engines, fit_state)
         with closing(engine):
-            counts = engine.run(state.model.tables(encoded.cells), state.model.truth.chain())
-        fit_state.before, fit_state.source = state.model, {}
-        state = state._replace(model=state.model.updated(encoded.cells, counts))
+            counts = engine.run(fitted.model.tables(crowd.cells), fitted.model.truth.chain())
+        fit_state.before, fit_state.source = fitted.model, {}
+        fitted = replace(fitted, model=fitted.model.updated(crowd.cells, counts))
     groups: dict[int, list[Document]] = {}
     models: dict[int, loop.Model] = {}
     for one in old:
@@ -379,19 +313,21 @@ def _without(state: ModelState, fit_state: FitState, old: Sequence[Document]) ->
         if source is not None:
             groups.setdefault(id(source), []).append(one)
             models[id(source)] = source
-    model = state.model
+    model = fitted.model
     for number, documents in groups.items():
-        source = state.of(models[number]).model
-        with closing(state.passes_over(fit_state, Corpus(documents))) as passes:
+        source = fitted.with_model(models[number]).model
+        with closing(passes_over(fitted, engines, fit_state, Corpus(documents))) as passes:
             model = passes.changed(model, passes.counts(source), -1.0)
-    return state._replace(model=model)
+    return replace(fitted, model=model)
 
 
-def _with(state: ModelState, fit_state: FitState, documents: Corpus) -> tuple[ModelState, loop.Model]:
+def _with(
+    fitted: Fitted, engines: Engines, fit_state: FitState, documents: Corpus
+) -> tuple[Fitted, loop.Model]:
     """The model with documents added, after a few passes over them alone, and that of their last pass."""
-    model = source = state.model
-    with closing(state.passes_over(fit_state, documents)) as passes:
+    model = source = fitted.model
+    with closing(passes_over(fitted, engines, fit_state, documents)) as passes:
         for _ in range(_LOCAL_PASSES):
             source = model
-            model = passes.changed(state.model, passes.counts(source), 1.0)
-    return state._replace(model=model), source
+            model = passes.changed(fitted.model, passes.counts(source), 1.0)
+    return replace(fitted, model=model), source

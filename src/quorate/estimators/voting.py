@@ -12,7 +12,7 @@ from quorate.crowd.encode import encode_known
 from quorate.errors import InputError
 from quorate.estimators import options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
-from quorate.model.prepared import Known, Prepared, prepare
+from quorate.model.prepared import Known, crowd_of
 from quorate.model.settings import Ties, check_number, choice, decode_of_tokens, scheme_named
 from quorate.model.votes import Votes, majority, one_worker_a_document, silent_majority, span_majority
 from quorate.result.annotators import summarise
@@ -49,9 +49,9 @@ class MajorityVote(Estimator):
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
         vote, invalid = self._vote(), choice(Invalid, "invalid", self.invalid)
-        prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
-        encoded, votes = prepared.encoded, vote(prepared)
-        self.tagset_ = prepared.tagset
+        encoded = crowd_of(corpus, scheme_named(self.scheme), invalid, known)
+        votes = vote(corpus, encoded)
+        self.tagset_ = encoded.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators, votes.decoded)
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
         self.settings_ = {"method": self.method, **settings}
@@ -65,9 +65,9 @@ class MajorityVote(Estimator):
             None,
             self.settings_,
             encoded.repaired,
-            known=prepared.known,
+            known=encoded.known,
         )
-        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}
+        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, encoded.known, settings)}
         return self
 
     def combine(self, corpus: Corpus) -> Result:
@@ -75,17 +75,16 @@ class MajorityVote(Estimator):
         self._check_fitted()
         return type(self)(**self.get_params()).fit(corpus).result_
 
-    def _vote(self) -> Callable[[Prepared], Votes]:
+    def _vote(self) -> Callable[[Corpus, Crowd], Votes]:
         """How votes are counted, once the parameters have been checked."""
         check_number("random_state", self.random_state, whole=True)
         ties, decode = choice(Ties, "ties", self.ties), decode_of_tokens(self.decode)
         threads = checked_threads(self.n_jobs)
 
-        def vote(prepared: Prepared) -> Votes:
+        def vote(corpus: Corpus, crowd: Crowd) -> Votes:
             return majority(
-                prepared.encoded,
-                voters=self._voters(prepared),
-                known=prepared.known,
+                crowd,
+                voters=self._voters(corpus, crowd),
                 ties=ties,
                 seed=self.random_state,
                 decode=decode,
@@ -94,7 +93,7 @@ class MajorityVote(Estimator):
 
         return vote
 
-    def _voters(self, prepared: Prepared) -> Crowd | None:
+    def _voters(self, corpus: Corpus, crowd: Crowd) -> Crowd | None:
         """The corpus with weights for those whose votes count; ``None``: everybody's do."""
         return None
 
@@ -124,10 +123,10 @@ class SilentVote(MajorityVote):
     ) -> None:
         self.decode, self.invalid, self.scheme, self.n_jobs = decode, invalid, scheme, n_jobs
 
-    def _vote(self) -> Callable[[Prepared], Votes]:
+    def _vote(self) -> Callable[[Corpus, Crowd], Votes]:
         """The vote of those who spoke."""
         decode, threads = decode_of_tokens(self.decode), checked_threads(self.n_jobs)
-        return lambda prepared: silent_majority(prepared.encoded, known=prepared.known, decode=decode, threads=threads)
+        return lambda _, crowd: silent_majority(crowd, decode=decode, threads=threads)
 
 
 class SpanVote(MajorityVote):
@@ -154,10 +153,10 @@ class SpanVote(MajorityVote):
     ) -> None:
         self.invalid, self.scheme, self.n_jobs = invalid, scheme, n_jobs
 
-    def _vote(self) -> Callable[[Prepared], Votes]:
+    def _vote(self) -> Callable[[Corpus, Crowd], Votes]:
         """The vote on spans."""
         threads = checked_threads(self.n_jobs)
-        return lambda prepared: span_majority(prepared.encoded, known=prepared.known, threads=threads)
+        return lambda _, crowd: span_majority(crowd, threads=threads)
 
 
 class BestWorker(MajorityVote):
@@ -174,15 +173,15 @@ class BestWorker(MajorityVote):
     method = "best-worker"
     _best = True
 
-    def _voters(self, prepared: Prepared) -> Crowd | None:
+    def _voters(self, corpus: Corpus, crowd: Crowd) -> Crowd | None:
         """One annotator's votes count in each document with gold."""
-        gold = {d.id: d.gold for d in prepared.corpus if d.gold is not None}
+        gold = {d.id: d.gold for d in corpus if d.gold is not None}
         if not gold:
             raise InputError(f"method {self.method!r} needs gold to know whom to follow, and no document has any")
-        index = prepared.tagset.index
+        index = crowd.tagset.index
         known = {name: tuple(tag if tag in index else None for tag in tags) for name, tags in gold.items()}
-        codes = encode_known(prepared.corpus, prepared.tagset, known, Invalid.REPAIR)
-        return one_worker_a_document(prepared.encoded, codes, best=self._best)
+        codes = encode_known(corpus, crowd.tagset, known, Invalid.REPAIR)
+        return one_worker_a_document(crowd, codes, best=self._best)
 
 
 class WorstWorker(BestWorker):

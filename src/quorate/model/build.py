@@ -9,12 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import Invalid, TagSet
-from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.crowd import AnnotatorPriors, Cells, Crowd
 from quorate.crowd.shapes import Shape, shapes_of
-from quorate.limits import size_in_words
-from quorate.memory import check_room, free_memory, too_large
+from quorate.memory import check_room, free_memory
 from quorate.model import loop
 from quorate.model.condense import condense
 from quorate.model.engines.factory import Engines
@@ -22,9 +20,10 @@ from quorate.model.engines.protocol import Engine
 from quorate.model.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.confusions import ConfusionMatrix, Sequential
+from quorate.model.parts.pool import Pool
 from quorate.model.parts.text import Shapes, Words
 from quorate.model.parts.truth import Independent, Markov, Truth, Uniform
-from quorate.model.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
+from quorate.model.settings import AnnotatorModel, Inference, Settings, TruthModel
 
 __all__ = [
     "Parts",
@@ -35,8 +34,7 @@ __all__ = [
     "model_of",
     "parts_of",
     "restored",
-    "those_that_fit",
-    "why_no_spans",
+    "room_for_spans",
     "with_arrays",
     "with_more_words",
 ]
@@ -52,6 +50,7 @@ _ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
     AnnotatorModel.CV: ClassVector,
     AnnotatorModel.CM: ConfusionMatrix,
     AnnotatorModel.SEQ: Sequential,
+    AnnotatorModel.POOL: Pool,
 }
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -70,17 +69,16 @@ class Parts(NamedTuple):
     text: Words | None
 
 
-def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Sequence[str], believed: Believed) -> Parts:
+def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Sequence[str], priors: AnnotatorPriors) -> Parts:
     """The model's parts before any data."""
     prior = AnnotatorPrior(
         tagset,
         settings.alpha0,
         settings.epsilon0,
-        moved=settings.zeros is Zeros.MOVED,
         forbid=settings.invalid is not Invalid.KEEP,
         guess_prior=settings.guess_prior,
         point=settings.inference is not Inference.VB,
-        believed=believed,
+        of_each=priors,
     )
     point, J = settings.inference is Inference.EM, len(tagset.labels)
     shapes = _shapes(settings.shapes, words)
@@ -97,16 +95,17 @@ def _shapes(are_told: bool, words: Sequence[str]) -> Shapes:
     return Shapes(of_word, len(Shape)) if len(np.unique(of_word)) > 1 else Shapes.none(len(words))
 
 
-def model_of(settings: Settings, tagset: TagSet, encoded: Crowd, believed: Believed) -> loop.Model:
-    """The model before any data, for a corpus."""
-    return loop.Model(*parts_of(settings, tagset, len(encoded.annotators), encoded.words, believed), settings.temper)
+def model_of(settings: Settings, crowd: Crowd) -> loop.Model:
+    """The model of a crowd before any of its labels."""
+    parts = parts_of(settings, crowd.tagset, len(crowd.annotators), crowd.words, crowd.priors)
+    return loop.Model(*parts, settings.temper)
 
 
 def restored(
-    settings: Settings, tagset: TagSet, names: tuple[str, ...], words: Sequence[str], believed: Believed, arrays: Arrays
+    settings: Settings, tagset: TagSet, names: tuple[str, ...], words: Sequence[str], priors: AnnotatorPriors, arrays: Arrays
 ) -> loop.Model:
     """The model in a file; ``ValueError`` if an array is not of the size that names, labels and words call for."""
-    return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), words, believed), settings.temper), arrays)
+    return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), words, priors), settings.temper), arrays)
 
 
 def arrays_of(model: loop.Model) -> Arrays:
@@ -123,7 +122,7 @@ def with_arrays(blank: loop.Model, arrays: Arrays) -> loop.Model:
     return replace(blank, truth=blank.truth.restored(arrays), annotators=blank.annotators.restored(arrays), text=text)
 
 
-def bytes_needed(settings: Settings, encoded: Crowd, *, posteriors: bool = False) -> int:
+def bytes_needed(settings: Settings, crowd: Crowd, *, posteriors: bool = False) -> int:
     """About how much memory a fit to a corpus takes at its height, beside the corpus; ``posteriors``: they are kept.
 
     >>> import quorate
@@ -132,63 +131,31 @@ def bytes_needed(settings: Settings, encoded: Crowd, *, posteriors: bool = False
     >>> bytes_needed(Settings(), encode(corpus, corpus.tagset())) < 10_000_000
     True
     """
-    J, cells = len(encoded.tagset.labels), encoded.cells
+    J, cells = len(crowd.tagset.labels), crowd.cells
     numbers = (
         _TIMES_CELLS * len(cells.label) * J
         + _TIMES_PART * _ANNOTATORS[settings.annotator].size(cells)
-        + _TIMES_WORDS * (len(encoded.words) if settings.text else 0) * J
-        + (encoded.n_tokens if posteriors else 0) * J
+        + _TIMES_WORDS * (len(crowd.words) if settings.text else 0) * J
+        + (crowd.n_tokens if posteriors else 0) * J
         + _TIMES_STEPS * J * J
     )
     return numbers * np.dtype(np.float64).itemsize
 
 
-def check_fits(settings: Settings, encoded: Crowd, *, posteriors: bool = False) -> None:
+def check_fits(settings: Settings, crowd: Crowd, *, posteriors: bool = False) -> None:
     """:class:`SettingsError` if a fit to a corpus needs more memory than is free."""
-    check_room(bytes_needed(settings, encoded, posteriors=posteriors), _name_of(settings.annotator, encoded), _SMALLER)
+    check_room(bytes_needed(settings, crowd, posteriors=posteriors), _name_of(settings.annotator, crowd), _SMALLER)
 
 
-def _name_of(model: AnnotatorModel, encoded: Crowd) -> str:
-    n_labels, n_annotators = len(encoded.tagset.labels), len(encoded.annotators)
+def _name_of(model: AnnotatorModel, crowd: Crowd) -> str:
+    n_labels, n_annotators = len(crowd.tagset.labels), len(crowd.annotators)
     return f"the annotator model {model.value!r} with {n_labels:,} labels and {n_annotators:,} annotators"
 
 
-def those_that_fit(
-    models: Sequence[AnnotatorModel], settings: Settings, encoded: Crowd, *, at_once: int = 1
-) -> tuple[tuple[AnnotatorModel, ...], tuple[str, ...]]:
-    """The annotator models for which there is enough memory, ``at_once`` times, and what to say of the others.
-
-    :class:`SettingsError` if there is not enough for any.
-    """
-    free = free_memory()
-    needed = {
-        model: at_once * bytes_needed(replace(settings, annotator=model, inference=Inference.VB), encoded)
-        for model in models
-    }
-    fit = tuple(model for model in models if free is None or needed[model] <= free)
-    if free is None or len(fit) == len(models):
-        return fit, ()
-    if not fit:
-        least = min(models, key=lambda model: needed[model])
-        raise too_large(needed[least], free, _name_of(least, encoded), _SMALLER)
-    room = f"and {size_in_words(free)} are free"
-    return fit, tuple(
-        f"{model.value} was left out: it would need {size_in_words(needed[model])} of memory, {room}"
-        for model in models
-        if model not in fit
-    )
-
-
-def why_no_spans(encoded: Crowd) -> str | None:
-    """Why there is no room for evidence of spans, which takes the probabilities of all labels; ``None``: there is."""
-    needed = 3 * 8 * encoded.n_tokens * len(encoded.tagset.labels)  # of tokens, of spans, of both
-    free = free_memory()
-    if free is None or needed <= free:
-        return None
-    return (
-        f"spans as evidence were left out: they would need {size_in_words(needed)} of memory, and "
-        f"{size_in_words(free)} are free"
-    )
+def room_for_spans(crowd: Crowd) -> bool:
+    """Whether there is memory for a span model, which takes the probabilities of all labels."""
+    needed, free = 3 * 8 * crowd.n_tokens * len(crowd.tagset.labels), free_memory()  # of tokens, of spans, of both
+    return free is None or needed <= free
 
 
 def with_more_words(model: loop.Model, words: Sequence[str], settings: Settings) -> loop.Model:
@@ -199,13 +166,12 @@ def with_more_words(model: loop.Model, words: Sequence[str], settings: Settings)
 
 
 def condensed_engine(
-    engines: Engines, settings: Settings, annotators: Annotators, encoded: Crowd, known: NDArray[np.int32] | None
-) -> tuple[Engine, Cells] | None:
-    """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
+    engines: Engines, settings: Settings, annotators: Annotators, crowd: Crowd
+) -> tuple[Engine, Crowd] | None:
+    """An engine over distinct tokens, and these, where neither neighbours nor words count."""
     if settings.text or settings.truth is TruthModel.MARKOV or not engines.here:
         return None
-    condensed = condense(encoded, known, by_previous=annotators.matrix_shape[0] > 1)
+    condensed = condense(crowd, by_previous=annotators.matrix_shape[0] > 1)
     if condensed is None:
         return None
-    engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
-    return engine, condensed.encoded.cells
+    return engines.over(condensed.crowd, text=False, times=condensed.times), condensed.crowd

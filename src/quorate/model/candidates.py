@@ -25,7 +25,6 @@ from quorate.crowd.algebra import (
     worked_out_once,
 )
 from quorate.crowd.crowd import Crowd
-from quorate.crowd.sharing import Sharing
 from quorate.model.engines.protocol import Likely
 from quorate.model.kernels import spans as kernels
 from quorate.model.kernels.tallies import votes
@@ -163,12 +162,12 @@ class Answers(NamedTuple):
         return np.repeat(first[:-1], times), np.repeat(np.diff(first), times), within
 
 
-def answers_to(encoded: Crowd, marks: Spans, span: Spans, first: Integers) -> Answers:
+def answers_to(crowd: Crowd, marks: Spans, span: Spans, first: Integers) -> Answers:
     """What everybody did with each span; those of document d are ``first[d]`` to ``first[d + 1]``."""
-    pair_doc, who, labelled = count_pairs(encoded)
-    pair_start = np.searchsorted(pair_doc, np.arange(encoded.n_docs + 1))
-    mark_start, marks = _by_pair(encoded, marks, pair_doc, who)
-    run_start, run_from, run_to = _runs(encoded, pair_doc, labelled)
+    pair_doc, who, labelled = count_pairs(crowd)
+    pair_start = np.searchsorted(pair_doc, np.arange(crowd.n_docs + 1))
+    mark_start, marks = _by_pair(crowd, marks, pair_doc, who)
+    run_start, run_from, run_to = _runs(crowd, pair_doc, labelled)
     response_start = np.concatenate([[0], np.cumsum(np.diff(first) * np.diff(pair_start))])
     response = np.empty(response_start[-1], np.int8)
     kernels.responses(
@@ -179,7 +178,7 @@ def answers_to(encoded: Crowd, marks: Spans, span: Spans, first: Integers) -> An
 
 
 @worked_out_once
-def voted_spans(encoded: Crowd) -> Likely:
+def voted_spans(crowd: Crowd) -> Likely:
     """Runs of tokens to each of which more than half of a document's annotators gave the same type.
 
     Where more than half begin a span, another run begins.
@@ -193,19 +192,19 @@ def voted_spans(encoded: Crowd) -> Likely:
     >>> voted.start.tolist(), voted.end.tolist(), voted.probability.round(2).tolist()
     ([1], [3], [0.83])
     """
-    label, weight = encoded.cells.label, encoded.event_weight
+    label, weight = crowd.cells.label, crowd.event_weight
     everybody, opening, of_type = votes(
-        encoded.event_start,
-        encoded.event_cell,
+        crowd.event_start,
+        crowd.event_cell,
         np.zeros(0) if weight is None else weight,
-        encoded.tagset.type_of[label],
-        encoded.tagset.opens[label],
-        len(encoded.tagset.types),
+        crowd.tagset.type_of[label],
+        crowd.tagset.opens[label],
+        len(crowd.tagset.types),
     )
     opens = np.concatenate([2 * opening > everybody, [False]])
-    opens[encoded.doc_start] = True
+    opens[crowd.doc_start] = True
     found = []
-    for number in range(len(encoded.tagset.types)):
+    for number in range(len(crowd.tagset.types)):
         mine = of_type[number]
         inside = np.concatenate([[False], 2 * mine > everybody, [False]])
         start = np.flatnonzero(inside[1:-1] & (~inside[:-2] | opens[:-1]))
@@ -215,32 +214,26 @@ def voted_spans(encoded: Crowd) -> Likely:
     return Likely(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def find_candidates(
-    encoded: Crowd,
-    likely: Likely,
-    least: float,
-    sharing: Sharing | None = None,
-    *others: Likely,
-) -> Candidates:
-    """The candidates of a corpus: what was marked, what has a probability of at least ``least``, and ``others``.
+def find_candidates(crowd: Crowd, likely: Likely, least: float, *others: Likely) -> Candidates:
+    """The candidates of a crowd: what was marked, what has a probability of at least ``least``, and ``others``.
 
-    What annotators have in common (``sharing``) counts once where they saw the same document.
+    Each annotator counts in a document as much as their labels there.
     """
-    marks = marked_spans(encoded)
-    apart = 1 if encoded.tagset.scheme is Scheme.IO else 0  # spans of one type that touch are one there
-    span, first = _columns(encoded, [marks, likely.at_least(least), *others])
-    probability = looked_up(span, likely, encoded)
+    marks = marked_spans(crowd)
+    apart = 1 if crowd.tagset.scheme is Scheme.IO else 0  # spans of one type that touch are one there
+    span, first = _columns(crowd, [marks, likely.at_least(least), *others])
+    probability = looked_up(span, likely, crowd)
     cluster = kernels.cluster_of(span.start, span.end, first, apart)
-    kept = _not_too_many(span, cluster, marks, probability, encoded)
+    kept = _not_too_many(span, cluster, marks, probability, crowd)
     if kept is not None:
         span, probability = span.where(kept), probability[kept]
-        first = np.searchsorted(span.end, encoded.doc_start, side="right")
+        first = np.searchsorted(span.end, crowd.doc_start, side="right")
         cluster = kernels.cluster_of(span.start, span.end, first, apart)
-    answers = answers_to(encoded, marks, span, first)
+    answers = answers_to(crowd, marks, span, first)
     response, candidate = answers.response, answers.span(first)
-    pair_doc = np.repeat(np.arange(encoded.n_docs), np.diff(answers.pair_start))
-    weight = np.ones(len(pair_doc)) if sharing is None else sharing.weights(pair_doc, answers.who)
-    of_response = None if not sharing else weight[answers.pair(first)]
+    pair_doc = np.repeat(np.arange(crowd.n_docs), np.diff(answers.pair_start))
+    weight = _weights(crowd, len(pair_doc))
+    of_response = None if crowd.event_weight is None else weight[answers.pair(first)]
 
     def how_many(those: NDArray[np.bool_]) -> Floats:
         """``[C]`` How many annotators gave some of the responses, each as much as they weigh there."""
@@ -270,7 +263,24 @@ def find_candidates(
     )
 
 
-def _columns(encoded: Crowd, sources: Sequence[Spans | Likely]) -> tuple[Spans, Integers]:
+def _weights(crowd: Crowd, n_pairs: int) -> Floats:
+    """``[pairs]`` How much the labels of each annotator count in each document: the mean over tokens they labelled."""
+    if crowd.event_weight is None:
+        return np.ones(n_pairs)
+    number = number_pairs(crowd)[2]
+    return np.bincount(number, crowd.event_weight, n_pairs) / np.maximum(_tokens_of_pairs(crowd, number, n_pairs), 1)
+
+
+def _tokens_of_pairs(crowd: Crowd, number: NDArray[np.int32], n_pairs: int) -> Integers:
+    """How many tokens each pair labelled: who gave probabilities has several events at a token."""
+    token = token_of_events(crowd)
+    order = np.lexsort((token, number))
+    again = np.zeros(len(order), np.bool_)
+    again[1:] = (token[order][1:] == token[order][:-1]) & (number[order][1:] == number[order][:-1])
+    return np.bincount(number[order][~again], minlength=n_pairs)
+
+
+def _columns(crowd: Crowd, sources: Sequence[Spans | Likely]) -> tuple[Spans, Integers]:
     """Different spans by document, end, start and type; and where documents begin among them."""
     start, end, kind = (
         np.concatenate([getattr(source, column) for source in sources]) for column in ("start", "end", "kind")
@@ -280,17 +290,17 @@ def _columns(encoded: Crowd, sources: Sequence[Spans | Likely]) -> tuple[Spans, 
     other = np.ones(len(start), np.bool_)
     other[1:] = (start[1:] != start[:-1]) | (end[1:] != end[:-1]) | (kind[1:] != kind[:-1])
     span = Spans(start[other], end[other], kind[other], np.full(int(other.sum()), -1))
-    first = np.searchsorted(span.end, encoded.doc_start, side="right")  # ends lie behind the first token
+    first = np.searchsorted(span.end, crowd.doc_start, side="right")  # ends lie behind the first token
     return span, first
 
 
-def looked_up(span: Spans | Candidates, likely: Likely, encoded: Crowd) -> Floats:
+def looked_up(span: Spans | Candidates, likely: Likely, crowd: Crowd) -> Floats:
     """The probability of each span, 0 where it is not among the likely ones."""
     probability = np.zeros(len(span.start))
     if not len(likely.start):
         return probability
-    longest = int(np.diff(encoded.doc_start).max(initial=0)) + 1
-    T = len(encoded.tagset.types)
+    longest = int(np.diff(crowd.doc_start).max(initial=0)) + 1
+    T = len(crowd.tagset.types)
 
     def key(start: Integers, end: Integers, kind: Integers) -> Integers:
         return (start * longest + (end - start)) * T + kind
@@ -304,12 +314,12 @@ def looked_up(span: Spans | Candidates, likely: Likely, encoded: Crowd) -> Float
     return probability
 
 
-def _not_too_many(span: Spans, cluster: Integers, marks: Spans, probability: Floats, encoded: Crowd) -> Integers | None:
+def _not_too_many(span: Spans, cluster: Integers, marks: Spans, probability: Floats, crowd: Crowd) -> Integers | None:
     """Where a cluster has too many candidates, those to keep: the ones that most people marked. ``None``: all."""
     size = np.bincount(cluster, minlength=1)
     if size.max(initial=0) <= _MOST_IN_CLUSTER:
         return None
-    longest, T = int(np.diff(encoded.doc_start).max(initial=0)) + 1, len(encoded.tagset.types)
+    longest, T = int(np.diff(crowd.doc_start).max(initial=0)) + 1, len(crowd.tagset.types)
     keys = [(one.start * longest + (one.end - one.start)) * T + one.kind for one in (marks, span)]
     marked, times = np.unique(keys[0], return_counts=True)
     place = np.minimum(np.searchsorted(marked, keys[1]), max(len(marked) - 1, 0))
@@ -319,30 +329,26 @@ def _not_too_many(span: Spans, cluster: Integers, marks: Spans, probability: Flo
     return np.sort(order[rank < _MOST_IN_CLUSTER])
 
 
-def _by_pair(encoded: Crowd, marks: Spans, pair_doc: Integers, who: Integers) -> tuple[Integers, Spans]:
+def _by_pair(crowd: Crowd, marks: Spans, pair_doc: Integers, who: Integers) -> tuple[Integers, Spans]:
     """The marks by pair of document and annotator, and where those of each pair begin."""
-    K = max(len(encoded.annotators), 1)
-    pair = document_of(encoded, marks.start) * K + marks.who
+    K = max(len(crowd.annotators), 1)
+    pair = document_of(crowd, marks.start) * K + marks.who
     order = np.lexsort((marks.start, pair))
     return np.searchsorted(pair[order], np.append(pair_doc * K + who, np.iinfo(np.int64).max)), marks.where(order)
 
 
-def _runs(encoded: Crowd, pair_doc: Integers, labelled: Integers) -> tuple[Integers, Integers, Integers]:
+def _runs(crowd: Crowd, pair_doc: Integers, labelled: Integers) -> tuple[Integers, Integers, Integers]:
     """The runs of tokens that each pair has labels for: mostly one, the whole document. ``labelled`` are its events."""
-    P, length = len(pair_doc), np.diff(encoded.doc_start)[pair_doc]
-    if encoded.event_weight is not None:  # who gave probabilities has several events at a token
-        token, number = token_of_events(encoded), number_pairs(encoded)[2]
-        order = np.lexsort((token, number))
-        again = np.zeros(len(order), np.bool_)
-        again[1:] = (token[order][1:] == token[order][:-1]) & (number[order][1:] == number[order][:-1])
-        labelled = np.bincount(number[order][~again], minlength=P)
+    P, length = len(pair_doc), np.diff(crowd.doc_start)[pair_doc]
+    if crowd.event_weight is not None:
+        labelled = _tokens_of_pairs(crowd, number_pairs(crowd)[2], P)
     whole = labelled == length
-    begin, end = encoded.doc_start[pair_doc], encoded.doc_start[pair_doc + 1]
+    begin, end = crowd.doc_start[pair_doc], crowd.doc_start[pair_doc + 1]
     if whole.all():
         return np.arange(P + 1), begin, end
-    number = number_pairs(encoded)[2]
+    number = number_pairs(crowd)[2]
     partly = np.flatnonzero(~whole[number])
-    pair, at = number[partly].astype(np.int64), token_of(encoded, partly)
+    pair, at = number[partly].astype(np.int64), token_of(crowd, partly)
     order = np.lexsort((at, pair))
     pair, at = pair[order], at[order]
     fresh = np.ones(len(pair), np.bool_)

@@ -19,35 +19,36 @@ __all__ = ["Condensed", "condense"]
 
 
 class Condensed(NamedTuple):
-    """The distinct tokens, as documents of one token each; their known labels; and how often each occurs."""
+    """The distinct tokens, as documents of one token each, and how often each occurs."""
 
-    encoded: Crowd
-    known: NDArray[np.int32] | None
+    crowd: Crowd
     times: NDArray[np.float64]
 
 
-def condense(encoded: Crowd, known: NDArray[np.int32] | None, *, by_previous: bool) -> Condensed | None:
-    """The distinct tokens of a corpus; ``None`` where labels have weights, or nobody said anything.
+def condense(crowd: Crowd, *, by_previous: bool) -> Condensed | None:
+    """The distinct tokens of a crowd; ``None`` where labels have weights, or nobody gave any.
 
     Unless annotators are looked at ``by_previous`` label, cells that differ in that alone become one.
     """
-    if encoded.event_weight is not None or not len(encoded.event_cell):
+    if crowd.event_weight is not None or not len(crowd.event_cell):
         return None
-    cells, event_cell = encoded.cells, encoded.event_cell
+    cells, event_cell = crowd.cells, crowd.event_cell
     if not by_previous:
         alike, merged = cells.without_previous()
         cells = alike._replace(n_previous=cells.n_previous)
         if merged is not None:
             event_cell = merged.astype(np.int32)[event_cell]
-    none_known = np.zeros(0, np.int32)
-    first, times = distinct_tokens(encoded.event_start, event_cell, none_known if known is None else known)
-    starts, places = laid_end_to_end(encoded.event_start[first], np.diff(encoded.event_start)[first])
+    known = np.zeros(0, np.int32) if crowd.known is None else crowd.known
+    first, times = distinct_tokens(crowd.event_start, event_cell, known)
+    starts, places = laid_end_to_end(crowd.event_start[first], np.diff(crowd.event_start)[first])
     distinct = replace(
-        encoded,
+        crowd,
         doc_start=np.arange(len(first) + 1),
-        word=encoded.word[first],
+        word=crowd.word[first],
         event_start=starts,
         event_cell=event_cell[places],
         cells=cells,
+        known=None if crowd.known is None else crowd.known[first],
+        slices=None,
     )
-    return Condensed(distinct, None if known is None else known[first], times.astype(np.float64))
+    return Condensed(distinct, times.astype(np.float64))

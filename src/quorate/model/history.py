@@ -14,9 +14,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import TagSet
-from quorate.crowd.crowd import Cells
+from quorate.crowd.crowd import AnnotatorPriors, Cells
 from quorate.errors import SettingsError
 from quorate.formats.notes import some
 from quorate.model.parts.annotators import AnnotatorPrior, Annotators
@@ -85,7 +84,7 @@ class WithHistory:
 
     @property
     def prior(self) -> AnnotatorPrior:
-        """What was believed before either project."""
+        """What is assumed before either project."""
         return self.inner.prior
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
@@ -108,10 +107,10 @@ class WithHistory:
         """The history stays in it, whatever is added or taken out."""
         return replace(self, inner=self.inner.changed(cells, counts, sign))
 
-    def grown(self, n_annotators: int, believed: Believed) -> Self:
+    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """The model within; nothing is known yet of new ones."""
         cells = self.cells._replace(n_annotators=n_annotators)
-        return replace(self, inner=self.inner.grown(n_annotators, believed), cells=cells)
+        return replace(self, inner=self.inner.grown(n_annotators, priors), cells=cells)
 
     def kl(self) -> float:
         """KL to the prior that holds the earlier counts."""

@@ -17,30 +17,29 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.crowd.crowd import Cells
+from quorate.crowd.algebra import first_votes
+from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.lots import hashed, lots_of
 from quorate.errors import FitError
 from quorate.model.engines.protocol import Counts, Decoded, Engine, Paths, Tables
 from quorate.model.parts.annotators import Annotators
 from quorate.model.parts.dirichlet import View, log_mean
 from quorate.model.parts.text import Words
 from quorate.model.parts.truth import Chain, Truth
-from quorate.model.start import FirstVotes, Start
+from quorate.model.start import Start
 
 __all__ = [
-    "Checkpoint",
     "DecodesInPart",
     "Fit",
     "KeepsModels",
     "Model",
     "Progress",
     "Resident",
-    "Standing",
     "Start",
     "StopReason",
     "Trace",
     "best_paths",
     "decode",
-    "first_counts",
     "fit",
     "initial_model",
     "more_passes",
@@ -48,8 +47,6 @@ __all__ = [
     "passes",
     "posteriors",
 ]
-
-_VOTE_SMOOTHING = 0.1
 
 
 class StopReason(StrEnum):
@@ -142,34 +139,10 @@ class Fit(NamedTuple):
     trace: Trace
 
 
-class Standing(NamedTuple):
-    """Where a fit stands after a pass: which start it is in, the model and the bounds, and why it ended, if it did.
-
-    ``finals`` are the bounds of the starts before, and ``best`` is the best of them.
-    """
-
-    start: int
-    model: Model
-    bounds: tuple[float, ...]
-    reason: StopReason | None
-    finals: tuple[float, ...] = ()
-    best: tuple[Model, tuple[float, ...], StopReason] | None = None
-
-
-class Checkpoint(Protocol):
-    """Keeps where a fit stands, so that it can go on from there another time."""
-
-    def last(self) -> Standing | None:
-        """Where the fit stood when it was interrupted; ``None``: it begins."""
-
-    def keep(self, standing: Standing) -> None:
-        """Called after every pass."""
-
-
 def fit(
     engine: Engine,
     model: Model,
-    cells: Cells,
+    crowd: Crowd,
     *,
     start: Start = Start.VOTES,
     max_passes: int = 20,
@@ -177,64 +150,46 @@ def fit(
     seed: int | None = None,
     restarts: int = 1,
     progress: Callable[[Progress], None] | None = None,
-    first_votes: FirstVotes | None = None,
-    checkpoint: Checkpoint | None = None,
 ) -> Fit:
     """Fit from one start or several, and keep the one with the best bound.
 
     Without a seed the first start is exact; with one, and from the second start on, the start is perturbed.
-    ``tolerance`` is the relative gain of the bound below which the loop stops. With a ``checkpoint`` the fit goes on
-    from where that one stands.
+    ``tolerance`` is the relative gain of the bound below which the loop stops.
     """
     began = time.perf_counter()
-    stood = None if checkpoint is None else checkpoint.last()
-    best = None if stood is None else stood.best
-    finals = [] if stood is None else list(stood.finals)
-    for number, rng in enumerate(_generators(seed, restarts)):
-        if stood is not None and number < stood.start:
-            continue
+    best: tuple[Model, list[float], StopReason] | None = None
+    finals: list[float] = []
+    for number, noise in enumerate(_noises(crowd, seed, restarts)):
 
         def report(done: int, bound: float, number: int = number) -> None:
             if progress is not None:
                 progress(Progress(number, restarts, done, max_passes, bound))
 
-        def keep(
-            model: Model, bounds: tuple[float, ...], reason: StopReason | None, number: int = number, best: Any = best
-        ) -> None:
-            if checkpoint is not None:
-                checkpoint.keep(Standing(number, model, bounds, reason, tuple(finals), best))
-
-        here = stood if stood is not None and number == stood.start else None
-        if here is not None and here.reason is not None:
-            fitted, bounds, reason = here.model, list(here.bounds), here.reason
-        else:
-
-            def begin(rng: np.random.Generator | None = rng, here: Standing | None = here) -> Model:
-                return initial_model(engine, model, cells, start, rng, first_votes) if here is None else here.model
-
-            fitted, bounds, reason = _passes_where_data_are(
-                engine,
-                begin,  # made when passes begin, and held by nobody else: it may be large
-                cells,
-                max_passes,
-                tolerance,
-                report,
-                None if checkpoint is None else keep,
-                so_far=() if here is None else here.bounds,
-            )
-        finals.append(bounds[-1])
-        if best is None or bounds[-1] > best[1][-1]:
-            best = fitted, tuple(bounds), reason
+        first = initial_model(engine, model, crowd, start, noise)
+        found = _passes_where_data_are(engine, first, crowd.cells, max_passes, tolerance, report)
+        finals.append(found[1][-1])
+        if best is None or finals[-1] > best[1][-1]:
+            best = found
     if best is None:
         raise FitError("at least one start is needed")
-    return Fit(best[0], Trace(best[1], best[2], tuple(finals), time.perf_counter() - began))
+    return Fit(best[0], Trace(tuple(best[1]), best[2], tuple(finals), time.perf_counter() - began))
 
 
-def _generators(seed: int | None, restarts: int) -> Iterator[np.random.Generator | None]:
-    """One for every start, made when its turn comes; ``None``: the start is exact."""
-    parent = np.random.default_rng(seed or 0)
+def _noises(crowd: Crowd, seed: int | None, restarts: int) -> Iterator[Floats | None]:
+    """``[G, 2]`` Uniform numbers for the cells of every start; ``None``: the start is exact.
+
+    They depend on who gave which labels, and not on the numbers that annotators and labels have.
+    """
     for number in range(restarts):
-        yield None if seed is None and number == 0 else parent.spawn(1)[0]
+        yield None if seed is None and number == 0 else _uniform(crowd, seed or 0, number)
+
+
+def _uniform(crowd: Crowd, seed: int, number: int) -> Floats:
+    cells, size = crowd.cells, np.round(crowd.cell_weights()).astype(np.uint64)
+    of_label = np.bincount(cells.label, size, minlength=cells.n_labels).astype(np.uint64)
+    own = hashed(lots_of(crowd, seed).annotator[cells.annotator] + hashed(of_label[cells.label] + hashed(size)))
+    columns = [hashed(own + hashed(np.array([2 * number + n]))) for n in range(2)]
+    return (np.stack(columns, axis=1) >> np.uint64(11)) / float(1 << 53) + 2.0**-54
 
 
 def more_passes(engine: Engine, model: Model, cells: Cells, n_passes: int) -> Model:
@@ -246,41 +201,23 @@ def more_passes(engine: Engine, model: Model, cells: Cells, n_passes: int) -> Mo
 
 
 def initial_model(
-    engine: Engine,
-    model: Model,
-    cells: Cells,
-    start: Start = Start.VOTES,
-    rng: np.random.Generator | None = None,
-    first_votes: FirstVotes | None = None,
+    engine: Engine, model: Model, crowd: Crowd, start: Start = Start.VOTES, noise: Floats | None = None
 ) -> Model:
-    """The model that the first pass begins with; ``rng`` perturbs it.
-
-    ``first_votes`` says how votes count in a start by coverage.
-    """
-    if start is not Start.PRIOR:
-        return model.updated(cells, first_counts(engine, cells, start, model.temper, rng, first_votes))
-    if rng is None:
+    """The model that the first pass begins with; ``noise`` perturbs it."""
+    cells = crowd.cells
+    if start is Start.VOTES:
+        weight, smoothing = first_votes(crowd)
+        if noise is not None:
+            weight = weight * -0.5 * np.log(noise).sum(axis=1)  # Gamma(2, ½)
+        votes = np.zeros((len(cells.label), cells.n_labels))
+        votes[np.arange(len(votes)), cells.label] = weight
+        return model.updated(cells, engine.vote(votes, smoothing, model.temper))
+    if noise is None:
         return model
     tables = model.tables(cells)
-    noise: NDArray[np.float64] = rng.normal(0.0, 0.5, tables.cells.shape)
-    return model.updated(cells, engine.run(tables._replace(cells=tables.cells + noise), model.truth.chain()))
-
-
-def first_counts(
-    engine: Engine,
-    cells: Cells,
-    start: Start,
-    temper: float,
-    rng: np.random.Generator | None = None,
-    first_votes: FirstVotes | None = None,
-) -> Counts:
-    """What the first pass is told where it begins with votes: the same for every model with this ``temper``."""
-    votes = np.zeros((len(cells.label), cells.n_labels))
-    votes[np.arange(len(votes)), cells.label] = 1.0 if rng is None else rng.gamma(2.0, 0.5, len(votes))
-    smoothing = _VOTE_SMOOTHING
-    if start is Start.COVERAGE and first_votes is not None:
-        votes, smoothing = votes * first_votes.weight[:, None], first_votes.smoothing
-    return engine.vote(votes, smoothing, temper)
+    radius, angle = np.sqrt(-2 * np.log(noise[:, :1])), 2 * np.pi * (noise[:, 1:] + np.arange(cells.n_labels) / 7)
+    perturbed = tables._replace(cells=tables.cells + 0.5 * radius * np.cos(angle))
+    return model.updated(cells, engine.run(perturbed, model.truth.chain()))
 
 
 class HasRounding(Protocol):
@@ -329,29 +266,17 @@ def _passed(engine: HasRounding, model: Trained, data: Any, n_passes: int) -> Tr
 
 def _passes_where_data_are(
     engine: Engine,
-    begin: Callable[[], Model],
+    model: Model,
     cells: Cells,
     max_passes: int,
     tolerance: float,
     report: Callable[[int, float], None],
-    keep: Callable[[Model, tuple[float, ...], StopReason | None], None] | None,
-    *,
-    so_far: tuple[float, ...],
 ) -> tuple[Model, list[float], StopReason]:
     """:func:`passes` of a model that stays with the engine meanwhile, if it can."""
-    keep_or_not = keep or (lambda *_: None)
-    if not isinstance(engine, KeepsModels):
-        return passes(engine, begin(), cells, max_passes, tolerance, report, keep_or_not, so_far=so_far)
-    first = begin()
-    there = engine.resident(first, cells)
+    there = engine.resident(model, cells) if isinstance(engine, KeepsModels) else None
     if there is None:
-        return passes(engine, first, cells, max_passes, tolerance, report, keep_or_not, so_far=so_far)
-
-    def keep_it_here(resident: Resident, bounds: tuple[float, ...], reason: StopReason | None) -> None:
-        if keep is not None:
-            keep(resident.brought_back(), bounds, reason)
-
-    fitted, bounds, reason = passes(engine, there, cells, max_passes, tolerance, report, keep_it_here, so_far=so_far)
+        return passes(engine, model, cells, max_passes, tolerance, report)
+    fitted, bounds, reason = passes(engine, there, cells, max_passes, tolerance, report)
     return fitted.brought_back(), bounds, reason
 
 
@@ -362,16 +287,13 @@ def passes(
     max_passes: int,
     tolerance: float,
     report: Callable[[int, float], None] = lambda *_: None,
-    keep: Callable[[Trained, tuple[float, ...], StopReason | None], None] = lambda *_: None,
-    *,
-    so_far: tuple[float, ...] = (),
 ) -> tuple[Trained, list[float], StopReason]:
     """Pass, bound, stop rule, update: the model after its last pass, the bound of each, and why it ended there.
 
-    ``report`` is told the bound of each pass, and ``keep`` what was learned in it and whether it was the last.
-    ``so_far`` are the bounds of passes that the model has behind it.
+    ``report`` is called with the bound of each pass.
     """
-    bounds, reason = list(so_far), None
+    bounds: list[float] = []
+    reason = None
     while reason is None:
         counts = model.counted(engine, data)
         kl = model.kl()
@@ -391,18 +313,17 @@ def passes(
             reason = StopReason.CONVERGED
         elif len(bounds) >= max_passes:
             reason = StopReason.MAX_PASSES
-        keep(model, tuple(bounds), reason)
     return model, bounds, reason
 
 
-def output_tables(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Chain]:
-    """What the output pass reads: posterior means, every sequence with probability ∝ p(sequence)^``sharpness``."""
+def output_tables(model: Model, cells: Cells, exponent: float) -> tuple[Tables, Chain]:
+    """What the output pass reads: posterior means, every sequence with probability ∝ p(sequence)^``exponent``."""
     tables, chain = model.tables(cells, log_mean), model.truth.chain(log_mean)
-    if sharpness == 1.0:
+    if exponent == 1.0:
         return tables, chain
     return (
-        tables._replace(cells=tables.cells * sharpness, words=tables.words * sharpness),
-        chain._replace(start=chain.start * sharpness, trans=chain.trans * sharpness),
+        tables._replace(cells=tables.cells * exponent, words=tables.words * exponent),
+        chain._replace(start=chain.start * exponent, trans=chain.trans * exponent),
     )
 
 
@@ -412,14 +333,14 @@ def decode(
     cells: Cells,
     *,
     by_token: bool = False,
-    sharpness: float = 1.0,
+    exponent: float = 1.0,
     posteriors: bool = True,
 ) -> Decoded:
     """The output pass, with posterior means: everything that is given out comes from it.
 
-    With a ``sharpness`` below 1 the same sequence wins, less surely.
+    With a ``exponent`` below 1 the same sequence wins, less surely.
     """
-    return engine.decode(*output_tables(model, cells, sharpness), by_token=by_token, posteriors=posteriors)
+    return engine.decode(*output_tables(model, cells, exponent), by_token=by_token, posteriors=posteriors)
 
 
 @runtime_checkable
@@ -442,9 +363,9 @@ def best_paths(engine: Engine, model: Model, cells: Cells) -> Paths:
     return Paths(decoded.path, decoded.span_end)
 
 
-def posteriors(engine: Engine, model: Model, cells: Cells, sharpness: float) -> NDArray[np.float64]:
+def posteriors(engine: Engine, model: Model, cells: Cells, exponent: float) -> NDArray[np.float64]:
     """``[N, J]`` The posteriors that :func:`decode` finds, without sequences."""
-    tables = output_tables(model, cells, sharpness)
+    tables = output_tables(model, cells, exponent)
     if isinstance(engine, DecodesInPart):
         return engine.posteriors(*tables)
     return engine.decode(*tables, by_token=False).posterior

@@ -1,12 +1,10 @@
-"""A corpus laid out for fits, with the labels that are known."""
+"""From a corpus of strings to the crowd that a fit sees, with the labels that are known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
+from typing import Literal
 
 from quorate.corpus.records import Corpus, Tag, known_gold
 from quorate.corpus.tags import Invalid, Scheme, TagSet
@@ -14,32 +12,42 @@ from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode, encode_known
 from quorate.errors import InputError, SettingsError
 
-__all__ = ["Known", "Prepared", "check_corpus", "known_tags", "prepare"]
+__all__ = ["Known", "check_corpus", "crowd_of", "encoded_with", "known_tags"]
 
 
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
 
 
-class Prepared(NamedTuple):
-    """A corpus ready for fits: its tags, its arrays, and its known labels as :func:`encode_known` gives them."""
+def crowd_of(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Crowd:
+    """The crowd of a corpus, before any change.
 
-    corpus: Corpus
-    tagset: TagSet
-    encoded: Crowd
-    known: NDArray[np.int32] | None
-
-
-def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Prepared:
-    """Lay out a corpus once, for one fit or many."""
+    >>> import quorate
+    >>> crowd_of(quorate.sample(), None, Invalid.REPAIR).n_docs
+    320
+    """
     check_corpus(corpus)
     if not len(corpus):
         raise InputError("the corpus has no document")
     given = known_tags(corpus, known)
     tagset = corpus.tagset(scheme, known=(tag for tags in given.values() for tag in tags))
-    encoded = encode(corpus, tagset, invalid=invalid)
-    clamped = encode_known(corpus, tagset, given, invalid) if given else None
-    return Prepared(corpus, tagset, encoded, clamped)
+    return encoded_with(corpus, tagset, invalid, given)
+
+
+def encoded_with(
+    corpus: Corpus,
+    tagset: TagSet,
+    invalid: Invalid,
+    known: Mapping[str, Sequence[Tag]],
+    names: Sequence[str] | None = None,
+    words: Sequence[str] | None = None,
+) -> Crowd:
+    """The crowd of a corpus under these tags and, if given, with the numbers that names and words had before."""
+    crowd = encode(corpus, tagset, invalid=invalid, annotators=names, words=words)
+    if not known and not corpus.profiles:
+        return crowd
+    codes = encode_known(corpus, tagset, known, invalid) if known else None
+    return replace(crowd, known=codes, profiles=corpus.profiles)
 
 
 def check_corpus(corpus: Corpus) -> None:

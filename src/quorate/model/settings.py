@@ -3,52 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, TypeVar
 
 from quorate.corpus.schemes import Invalid, Scheme
-from quorate.errors import SettingsError, UnknownOptionError, did_you_mean, tell_renamed
+from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
 from quorate.model.start import Start
 
 __all__ = [
     "MODEL",
     "READ",
     "WRITTEN",
+    "GONE",
     "AnnotatorModel",
     "Decode",
-    "Evidence",
     "Inference",
     "Range",
     "Settings",
     "Ties",
     "TruthModel",
-    "Zeros",
     "as_share",
     "check_number",
     "choice",
     "decode_of_tokens",
-    "present_names",
     "scheme_named",
 ]
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
-_FORMER_NAMES = {  # in files of version 0.1
-    "habit0": "guess_prior",
-    "max_passes": "max_iter",
-    "tolerance": "tol",
-    "seed": "random_state",
-    "restarts": "n_init",
-    "threads": "n_jobs",
-}
 _MOST = 1e6  # prior counts above this would drown any data, and the digits of the bound with them
 
 
 class AnnotatorModel(StrEnum):
-    """How an annotator's mistakes are modelled, from one number to a matrix for each previous label.
+    """How an annotator's mistakes are modelled, from one number to a matrix for each previous label; or by three at once.
 
     >>> AnnotatorModel("seq").value
     'seq'
@@ -59,6 +49,7 @@ class AnnotatorModel(StrEnum):
     CV = "cv"
     CM = "cm"
     SEQ = "seq"
+    POOL = "pool"
 
 
 class TruthModel(StrEnum):
@@ -85,39 +76,10 @@ class Inference(StrEnum):
     EM_ANNOTATORS = "em-annotators"
 
 
-class Zeros(StrEnum):
-    """What becomes of the prior mass of labels that the scheme forbids, in *seq*.
-
-    >>> Zeros("moved").value
-    'moved'
-    """
-
-    MOVED = "moved"
-    DROPPED = "dropped"
-
-
-class Evidence(StrEnum):
-    """What the consensus rests on: tags of tokens, or whole spans and the tokens beside them; or exact spans' votes.
-
-    ``PASSAGES``: spans, of which what is said of their tokens counts more, as bounds are anywhere. ``PLACES``: such
-    spans, whatever their type, come first, then the type of each by tokens (:mod:`quorate.model.places`).
-
-    >>> Evidence("spans").value
-    'spans'
-    """
-
-    TOKENS = "tokens"
-    SPANS = "spans"
-    PASSAGES = "passages"
-    VOTES = "votes"
-    PLACES = "places"
-
-
 class Decode(StrEnum):
-    """How tags are read off: the spans of the highest expected F1, those whose tokens have it, the likeliest sequence,
-    or each token's label.
+    """How tags are read off: the spans of the highest expected F1, the likeliest sequence, or each token's label.
 
-    ``best`` is the first where the evidence is spans, the second where it is passages, the third where it is tokens.
+    ``best`` is the first where there is a span model, and the second elsewhere.
 
     >>> Decode("sequence").value
     'sequence'
@@ -125,7 +87,6 @@ class Decode(StrEnum):
 
     BEST = "best"
     F1 = "f1"
-    TOKEN_F1 = "token-f1"
     SEQUENCE = "sequence"
     TOKEN = "token"
 
@@ -212,6 +173,14 @@ def _told(
     return {"metavar": metavar, "help": help, "option": option, "within": within, "panel": panel, "kind": kind}
 
 
+GONE: Mapping[str, str] = {
+    "evidence": "spans=True is the default, spans=False looks at tokens alone, and method 'span-vote' is the vote",
+    "zeros": "the prior mass of labels that cannot follow goes to what repair makes of them",
+    "checkpoint": "a fit takes seconds",
+}
+"""Settings of 0.11 that are gone, and what there is instead."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Everything that decides a fit of Bayesian sequence combination. ``docs/settings.md`` explains each.
@@ -222,10 +191,10 @@ class Settings:
     """
 
     annotator: AnnotatorModel = field(
-        default=AnnotatorModel.SEQ,
+        default=AnnotatorModel.POOL,
         metadata=_told(
             "MODEL",
-            "The model of annotators' mistakes: acc, spam, cv, cm or seq (default: auto chooses).",
+            "The model of annotators' mistakes: acc, spam, cv, cm, seq, or pool, three at once (default).",
             kind=AnnotatorModel,
         ),
     )
@@ -237,66 +206,61 @@ class Settings:
     )
     text: bool = field(default=True, metadata=_told(None, "Whether words are evidence (default: yes)."))
     shapes: bool = field(
-        default=False,
-        metadata=_told(
-            None, "Words: whether capitals, digits and symbols in them count too (default: auto yes, others no)."
-        ),
+        default=True, metadata=_told(None, "Words: whether capitals, digits and symbols in them count too.")
     )
     alpha0: float = field(
         default=1.0, metadata=_told(None, "Annotators: prior count of every label (default 1).", within=_COUNT)
     )
     epsilon0: float = field(
-        default=30.0,
+        default=10.0,
         metadata=_told(
             None,
-            "Annotators: additional prior count for the right label (default: auto chooses, others 30).",
+            "Annotators: additional prior count for the right label (default 10).",
             within=Range(f"a number from 0 to {_MOST:g}", 0, _MOST),
         ),
     )
     gamma0: float = field(default=1.0, metadata=_told(None, "Transitions: prior count (default 1).", within=_COUNT))
-    kappa0: float = field(default=0.3, metadata=_told(None, "Words: prior count (default 0.3).", within=_COUNT))
+    kappa0: float = field(default=1.0, metadata=_told(None, "Words: prior count (default 1).", within=_COUNT))
     guess_prior: float | None = field(
         default=None,
         metadata=_told(None, "In bsc-spam and mace: prior count of every label in a guess.", within=_COUNT),
-    )
-    zeros: Zeros = field(
-        default=Zeros.MOVED,
-        metadata=_told("RULE", "Prior mass of forbidden labels: moved (default) or dropped.", kind=Zeros),
     )
     inference: Inference = field(
         default=Inference.VB,
         metadata=_told("WAY", "How the model is fitted: vb (default), em or em-annotators.", kind=Inference),
     )
-    evidence: Evidence = field(
-        default=Evidence.TOKENS,
-        metadata=_told(
-            "KIND",
-            "What the consensus rests on: tokens, spans (with tokens beside), passages (the same, for bounds that are "
-            "anywhere), votes for spans, or places (where spans are, then their types); auto chooses by default.",
-            kind=Evidence,
-        ),
+    spans: bool = field(
+        default=True, metadata=_told(None, "Whether whole spans are evidence, on top of tokens (default: yes).")
     )
-    temper: float = field(
-        default=0.6,
+    adapt: bool = field(
+        default=True,
         metadata=_told(
             None,
-            "Trust in annotators' evidence, above 0 to 1 (default: auto chooses, others 0.6).",
+            "Whether duplicates are merged, abstaining is accounted for and correlated sources count less "
+            "(default: yes).",
+        ),
+    )
+    calibrate: bool = field(
+        default=True,
+        metadata=_told(None, "Whether confidence is calibrated on annotators who are held out (default: yes)."),
+    )
+    temper: float = field(
+        default=1.0,
+        metadata=_told(
+            None,
+            "How far annotators' evidence counts, above 0 to 1 (default 1).",
             within=Range("above 0 and at most 1", 0, 1, above=True),
         ),
     )
     start: Start = field(
         default=Start.VOTES,
-        metadata=_told(
-            "START",
-            "What a fit begins with: votes (default), prior, or coverage: silence counts little (what auto takes).",
-            kind=Start,
-        ),
+        metadata=_told("START", "What a fit begins with: votes (default) or prior.", kind=Start),
     )
     max_iter: int = field(
-        default=20,
+        default=5,
         metadata=_told(
             None,
-            "The maximum number of passes (default: auto chooses, others 20).",
+            "The maximum number of passes (default 5).",
             option="--max-passes",
             within=_ONE_OR_MORE,
         ),
@@ -332,9 +296,8 @@ class Settings:
         default=Decode.BEST,
         metadata=_told(
             "WAY",
-            "How the consensus is read off. f1: spans of the highest expected F1; token-f1: spans whose tokens have "
-            "it; sequence: the likeliest tags; token: the likeliest tag of each token. Default best: f1 for spans, "
-            "token-f1 for passages.",
+            "How the consensus is read off. f1: spans of the highest expected F1; sequence: the likeliest tags; token: "
+            "the likeliest tag of each token. Default best: f1 where there is a span model, sequence elsewhere.",
             panel=WRITTEN,
             kind=Decode,
         ),
@@ -375,40 +338,22 @@ class Settings:
             within, value = each.metadata["within"], getattr(self, each.name)
             if within is not None and not (value is None and each.default is None):
                 within.check(each.name, value)
-        if self.inference is not Inference.VB and self.annotator is AnnotatorModel.SEQ:
-            raise SettingsError("the annotator model 'seq' is fitted by 'vb' only (choose another inference, or model)")
+                if not within.whole:
+                    object.__setattr__(self, each.name, float(value))
+        if self.inference is not Inference.VB and self.annotator in (AnnotatorModel.SEQ, AnnotatorModel.POOL):
+            name = self.annotator.value
+            raise SettingsError(
+                f"the annotator model {name!r} is fitted by 'vb' only (choose another inference, or model)"
+            )
         if self.precision is not None and self.recall is not None:
             raise SettingsError("a consensus keeps to a precision or to a recall, not to both (give one of them)")
         if self.decode is Decode.TOKEN and self.dialled:
             raise SettingsError("with decode 'token' no precision or recall of spans can be kept to (leave one out)")
-        if self.decode is Decode.TOKEN and self.evidence is not Evidence.TOKENS:
-            raise SettingsError("with decode 'token' the evidence is 'tokens' (leave one of them out)")
 
     @property
     def dialled(self) -> bool:
         """Whether a precision or a recall is asked for."""
         return self.precision is not None or self.recall is not None
-
-    @property
-    def asks_for_f1(self) -> bool:
-        """Whether an expected F1 is asked for by name, of spans or of their tokens."""
-        return self.decode in (Decode.F1, Decode.TOKEN_F1)
-
-    @property
-    def for_token_f1(self) -> bool:
-        """Whether the spans are wanted whose tokens have the highest expected F1."""
-        usual = self.decode is Decode.BEST and self.evidence is Evidence.PASSAGES
-        return (usual or self.decode is Decode.TOKEN_F1) and not self.dialled
-
-    @property
-    def by_spans(self) -> bool:
-        """Whether a model of spans says which are true."""
-        return self.evidence in (Evidence.SPANS, Evidence.PASSAGES)
-
-    @property
-    def by_tokens(self) -> bool:
-        """Whether the token model, and no model of spans with their types, says which types are true."""
-        return self.evidence in (Evidence.TOKENS, Evidence.PLACES)
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -417,10 +362,7 @@ class Settings:
         >>> Settings.of(annotator="cm").annotator
         <AnnotatorModel.CM: 'cm'>
         """
-        names = {each.name for each in fields(cls)}
-        for name in values:
-            if name not in names:
-                raise UnknownOptionError(f"unknown setting {name!r} ({did_you_mean(name, sorted(names))})")
+        cls.check_names(values)
         kinds = {each.name: each.metadata["kind"] for each in fields(cls) if each.metadata["kind"] is not None}
         chosen: dict[str, Any] = {
             name: choice(kinds[name], name, value) if name in kinds and value is not None else value
@@ -428,11 +370,21 @@ class Settings:
         }
         return cls(**chosen)
 
+    @classmethod
+    def check_names(cls, values: Iterable[str]) -> None:
+        """:class:`UnknownOptionError` if one of these names is no setting."""
+        names = {each.name for each in fields(cls)}
+        for name in values:
+            if name in GONE:
+                raise UnknownOptionError(f"there is no setting {name!r} any more ({GONE[name]})")
+            if name not in names:
+                raise UnknownOptionError(f"unknown setting {name!r} ({did_you_mean(name, sorted(names))})")
+
     def plain(self) -> dict[str, Any]:
         """As plain values, for a file.
 
         >>> Settings().plain()["annotator"]
-        'seq'
+        'pool'
         """
         return {name: _plain(value) for name, value in asdict(self).items()}
 
@@ -447,8 +399,8 @@ def _plain(value: Any) -> Any:
 def choice(kind: type[Choice], name: str, value: str) -> Choice:
     """The choice that a string names.
 
-    >>> choice(Zeros, "zeros", "moved")
-    <Zeros.MOVED: 'moved'>
+    >>> choice(Start, "start", "votes")
+    <Start.VOTES: 'votes'>
     """
     try:
         return kind(value)
@@ -464,23 +416,11 @@ def decode_of_tokens(value: str) -> Decode:
     <Decode.TOKEN: 'token'>
     """
     decode = choice(Decode, "decode", value)
-    if decode in (Decode.F1, Decode.TOKEN_F1):
+    if decode is Decode.F1:
         raise SettingsError(
             f"decode {value!r} needs probabilities of spans, which this method lacks (use sequence or token)"
         )
     return decode
-
-
-def present_names(values: Mapping[str, Any], *, tell: bool = False) -> dict[str, Any]:
-    """Settings from a file, under the names that they have now; ``tell`` warns where others are used.
-
-    >>> present_names({"habit0": 0.1, "alpha0": 1.0})
-    {'guess_prior': 0.1, 'alpha0': 1.0}
-    """
-    if tell:
-        for name in _FORMER_NAMES.keys() & values.keys():
-            tell_renamed("setting", name, _FORMER_NAMES[name])
-    return {_FORMER_NAMES.get(name, name): value for name, value in dict(values).items()}
 
 
 def scheme_named(value: str | None) -> Scheme | None:

@@ -1,4 +1,4 @@
-"""From a fitted token model to a consensus whose evidence is spans (see :mod:`quorate.model.span_model`).
+"""From a fitted token model to a consensus on spans (see :mod:`quorate.model.span_model`).
 
 What is given out is one distribution: that of the span model, raised to a power that calibration finds, mixed with a
 little of the token model's, which knows of spans that nobody marked. Whole documents, spans and tokens are read off
@@ -15,102 +15,71 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.schemes import Scheme
 from quorate.corpus.tags import TagSet
-from quorate.crowd.algebra import labels_of_spans, ranges_of
+from quorate.crowd.algebra import Spans, labels_of_spans, ranges_of, seen_pairs
 from quorate.crowd.crowd import Crowd
-from quorate.crowd.sharing import Sharing
 from quorate.errors import SettingsError
 from quorate.model import loop
+from quorate.model.calibration import AS_STATED, Calibration
 from quorate.model.candidates import Candidates, find_candidates, looked_up, voted_spans
-from quorate.model.engines.protocol import Decoded, Engine, Likely
+from quorate.model.engines.protocol import Decoded, Likely
 from quorate.model.parts.dirichlet import log_mean
 from quorate.model.parts.responses import Responses
-from quorate.model.settings import Decode, Evidence, Settings
-from quorate.model.span_model import (
-    SUREST,
-    USUAL_WEIGHTS,
-    WEIGHTS_OF_PASSAGES,
-    SpanEngine,
-    SpanModel,
-    TokenWeights,
-    prior_log_odds,
-)
+from quorate.model.settings import Decode, Settings
+from quorate.model.span_model import SpanEngine, SpanModel, prior_log_odds
 
 __all__ = [
     "LIKELY",
+    "NOTED",
     "GivenSpans",
-    "Heard",
     "SpanEvidence",
     "by_label",
     "clamped_documents",
     "decode_spans",
     "fit_spans",
     "given_spans",
-    "likely_spans",
     "mixed",
     "needs_spans",
     "span_evidence",
     "stated_spans",
-    "token_f1_terms",
-    "tokens_inside",
     "with_known",
     "with_spans",
 ]
 
 Floats = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
-_NOTED = 0.01  # the least probability of a span that is looked up
+NOTED = 0.01
+"""The least probability of a span that is looked up in the token model."""
 LIKELY = 0.1
 """The probability from which on a span that nobody marked is a candidate."""
 _LEAST_GIVEN = LIKELY  # of a span that is given out
-_TIES = 1e-6  # what a span counts beside its tokens
 _PASSES = 8
 _TOLERANCE = 1e-6
-# The share of the token model in what is given out: on the dev splits of two real crowds, anything from 0.1 to 0.3 has
-# about the same cross entropy, and none of it twice as much.
-_TOKEN_SHARE = 0.2
+_TOKEN_SHARE = 0.2  # share of the token model in what is given out
 _THRESHOLD_ROUNDS = 20
 _LEAST = 1e-300  # of a probability whose logarithm is taken
 _CERTAIN = 50.0  # log odds of what is known
 _ENOUGH_SPANS = 50.0  # to estimate from them how many nobody saw
 
 
-class Heard(NamedTuple):
-    """A corpus as both models hear it: ``said`` is for that of spans, ``weighed`` for that of tokens.
-
-    ``weighed`` has the same labels, of which what annotators have in common (``sharing``) counts once, and perhaps
-    those of a tagger, which learned from the crowd and marks no spans of its own. ``known [N]`` are labels that are
-    known, −1 where none is. ``tokens`` is how much it counts of a span what is said of its tokens.
-    """
-
-    said: Crowd
-    weighed: Crowd
-    known: NDArray[np.int32] | None = None
-    sharing: Sharing = Sharing.of()
-    threads: int | None = None
-    tokens: TokenWeights = USUAL_WEIGHTS
-
-    def for_evidence(self, evidence: Evidence) -> Heard:
-        """The same, where what is said of tokens counts as it does for this evidence."""
-        return self._replace(tokens=WEIGHTS_OF_PASSAGES if evidence is Evidence.PASSAGES else USUAL_WEIGHTS)
-
-    @property
-    def has_tagger(self) -> bool:
-        """Whether the token model hears one."""
-        return len(self.weighed.event_cell) != len(self.said.event_cell)
-
-
 class SpanEvidence(NamedTuple):
-    """The candidates of a corpus with their prior, ready for passes; ``clamped [D]``: some of its labels are known."""
+    """The candidates of a crowd with their prior, ready for passes; ``clamped [D]``: some of its labels are known."""
 
-    encoded: Crowd
+    crowd: Crowd
     candidates: Candidates
     engine: SpanEngine
     clamped: NDArray[np.bool_]
 
+    def spans_of(self, chosen: Chosen, probability: Floats) -> tuple[Spans, Floats]:
+        """The chosen candidates as spans, and the probability of each."""
+        c = self.candidates
+        nobody = np.full(int(chosen.sum()), -1)
+        return Spans(c.start[chosen], c.end[chosen], c.kind[chosen], nobody), probability[chosen]
+
     def only(self, documents: NDArray[np.int64], sample: Crowd, threads: int | None = None) -> SpanEvidence:
         """That of some documents, of which ``sample`` is made: a document's evidence is the same without the others."""
-        shift = sample.doc_start[:-1] - self.encoded.doc_start[documents]
+        shift = sample.doc_start[:-1] - self.crowd.doc_start[documents]
         found = self.candidates.only(documents, shift)
         first = self.candidates.first
         prior = ranges_of(self.engine.prior, first[documents], first[documents + 1])
@@ -122,144 +91,155 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
     """Whether a consensus with these settings looks at candidates; :class:`SettingsError` if there can be none."""
     if tagset.outside is None:
         asked = [name for name in ("precision", "recall") if getattr(settings, name) is not None]
-        asked += [f"decode {settings.decode.value}"] if settings.asks_for_f1 else []
-        asked += [f"evidence {settings.evidence.value}"] if settings.evidence is not Evidence.TOKENS else []
+        asked += ["decode f1"] if settings.decode is Decode.F1 else []
         if asked:
             raise SettingsError(f"{asked[0]} is for spans, and labels of the plain scheme have none (leave it out)")
     if tagset.outside is None or settings.decode is Decode.TOKEN:
         return False
-    return not settings.by_tokens or settings.asks_for_f1 or settings.dialled
+    return settings.spans or settings.decode is Decode.F1 or settings.dialled
 
 
-def likely_spans(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> Likely:
-    """What a fitted token ``model`` thinks likely; ``engine`` is over what it hears."""
-    return engine.likely_spans(*loop.output_tables(model, heard.weighed.cells, sharpness), _NOTED)
-
-
-def span_evidence(model: loop.Model, heard: Heard, likely: Likely, from_text: Likely | None = None) -> SpanEvidence:
+def span_evidence(model: loop.Model, crowd: Crowd, likely: Likely, threads: int | None = None) -> SpanEvidence:
     """What there is to say about spans: the marks of annotators, and what a fitted token ``model`` thinks of them.
 
-    ``likely`` is what it thinks likely. What else is likely ``from_text`` has that prior probability.
+    ``likely`` is what it thinks likely.
     """
-    said, weighed, known, sharing, threads, tokens = heard
-    voted = voted_spans(sharing.weighed(said) if heard.has_tagger else weighed)
-    others = [voted] if from_text is None else [voted, from_text]
-    found = find_candidates(said, likely, LIKELY, sharing, *others)
+    voted = voted_spans(crowd)
+    found = find_candidates(crowd, likely, LIKELY, voted)
     words = np.zeros(len(found.start))
     if model.text is not None:
         from quorate.model.kernels.likely import SpanLabels
         from quorate.model.kernels.spans import word_support
 
-        labels, outside = SpanLabels(*said.tagset.span_labels), said.tagset.outside or 0
+        labels, outside = SpanLabels(*crowd.tagset.span_labels), crowd.tagset.outside or 0
         rows = model.text.log_lik(log_mean)
-        words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
-    prior = prior_log_odds(found.likely, words, looked_up(found, voted, said), found.middle(), tokens)
-    if from_text is not None:
-        p = np.clip(looked_up(found, from_text, said), 0.0, SUREST)
-        prior = np.where(p > 0, np.log(np.maximum(p, _LEAST)) - np.log1p(-p), prior)
-    clamped = clamped_documents(said, known)
-    if known is not None:
-        decided = _known_labels(said, known) == np.diff(said.doc_start)
+        words = word_support(found.start, found.end, found.kind, crowd.word, rows, labels, outside)
+        words = words * _by_others(crowd)[found.document]
+    vote = None if crowd.abstains else looked_up(found, voted, crowd)
+    prior = prior_log_odds(found.likely, words, vote, found.middle())
+    clamped = clamped_documents(crowd)
+    if crowd.known is not None:
+        decided = _known_labels(crowd) == np.diff(crowd.doc_start)
         prior = np.where(decided[found.document], np.where(found.likely > 0.5, _CERTAIN, -_CERTAIN), prior)
-    return SpanEvidence(said, found, SpanEngine(found, prior, threads=threads), clamped)
+    return SpanEvidence(crowd, found, SpanEngine(found, prior, threads=threads), clamped)
 
 
-def clamped_documents(encoded: Crowd, known: NDArray[np.int32] | None) -> NDArray[np.bool_]:
+def _by_others(crowd: Crowd) -> Floats:
+    """``[D]`` Of the labels in other documents, the share by annotators who gave none in this one."""
+    document, who = seen_pairs(crowd)
+    length = np.diff(crowd.doc_start)[document]
+    gave = np.bincount(who, length, minlength=len(crowd.annotators))
+    elsewhere = gave.sum() - np.bincount(document, length, minlength=crowd.n_docs)
+    by_same = np.bincount(document, gave[who] - length, minlength=crowd.n_docs)
+    return np.clip(1.0 - by_same / np.maximum(elsewhere, 1.0), 0.0, 1.0)
+
+
+def clamped_documents(crowd: Crowd) -> NDArray[np.bool_]:
     """``[D]`` Whether some of a document's labels are known."""
-    if known is None:
-        return np.zeros(encoded.n_docs, np.bool_)
-    return _known_labels(encoded, known) > 0
+    if crowd.known is None:
+        return np.zeros(crowd.n_docs, np.bool_)
+    return _known_labels(crowd) > 0
 
 
-def _known_labels(encoded: Crowd, known: NDArray[np.int32]) -> NDArray[np.int64]:
+def _known_labels(crowd: Crowd) -> NDArray[np.int64]:
     """``[D]`` How many labels of each document are known."""
-    return np.diff(np.concatenate([[0], np.cumsum(known >= 0)])[encoded.doc_start])
+    return np.diff(np.concatenate([[0], np.cumsum(crowd.known >= 0)])[crowd.doc_start])  # type: ignore[operator]
 
 
-def fit_spans(evidence: SpanEvidence, sharpness: float = 1.0) -> SpanModel:
-    """What every annotator does with spans, learned from all candidates; and how many spans nobody touches.
-
-    That is expected of what is given out, at ``sharpness``.
-    """
-    encoded, candidates, engine, _ = evidence
-    start = SpanModel(Responses.of(len(encoded.annotators)))
+def fit_spans(evidence: SpanEvidence) -> SpanModel:
+    """What every annotator does with spans, learned from all candidates; and how many spans nobody touches."""
+    crowd, candidates, engine, _ = evidence
+    start = SpanModel(Responses.of(len(crowd.annotators)))
     model = loop.passes(engine, start, candidates, _PASSES, _TOLERANCE)[0]
-    true = mixed(engine.posterior(model, sharpness).true, candidates.likely)
-    return replace(model, unseen=_unseen_rate(candidates, true, encoded.doc_start))
+    true = mixed(engine.posterior(model).true, candidates.likely)
+    return replace(model, unseen=_unseen_rate(candidates, true, crowd.doc_start))
 
 
-def stated_spans(evidence: SpanEvidence, model: SpanModel, sharpness: float) -> Floats:
+def stated_spans(evidence: SpanEvidence, model: SpanModel, exponent: float) -> Floats:
     """``[C]`` The probability of every candidate, as :func:`given_spans` states it at some power."""
     _, candidates, engine, _ = evidence
-    true = mixed(engine.posterior(model, sharpness).true, candidates.likely)
-    read = np.diff(candidates.pair_start)[candidates.document] > 0  # of the others only the token model knows
-    return np.where(read, true, candidates.likely)
+    return np.where(_read(candidates), mixed(engine.posterior(model, exponent).true, candidates.likely), candidates.likely)
+
+
+def _powered(probability: Floats, exponent: float) -> Floats:
+    """Probabilities of yes or no, raised to a power and normalised."""
+    yes, no = probability**exponent, (1.0 - probability) ** exponent
+    return np.asarray(yes / (yes + no))
+
+
+def _read(candidates: Candidates) -> NDArray[np.bool_]:
+    """``[C]`` Whether somebody labelled its document: of the others only the token model knows."""
+    return (np.diff(candidates.pair_start) > 0)[candidates.document]
 
 
 class GivenSpans(NamedTuple):
     """The spans that are given out: which candidates are ``chosen``, and what is ``true`` with which probability.
 
-    ``of_sets [C]`` is the probability by the evidence alone, ``true [C]`` with the token model's share in it, and
-    ``stated [C]`` that before it is calibrated;
-    ``unseen [D]`` how many true spans of each document nobody is expected to have touched.
+    ``of_sets [C]`` is the probability by the span model alone, ``true [C]`` with the token model's share in it, and
+    ``stated [C]`` that before it is calibrated. ``elsewhere [D]`` is how many true spans each document is expected to
+    have that are no candidates: those that the token model finds unlikely, and those that nobody touched.
     """
 
     of_sets: Floats
     true: Floats
     stated: Floats
     chosen: Chosen
-    unseen: Floats
+    elsewhere: Floats
 
 
 def given_spans(
     evidence: SpanEvidence,
     model: SpanModel | None,
     settings: Settings,
-    sharpness: float = 1.0,
-    told: Callable[[Floats], Floats] | None = None,
+    calibration: Calibration = AS_STATED,
+    *,
+    most: Floats | float = 1.0,
+    beginning: Floats | None = None,
 ) -> GivenSpans:
-    """The spans that the settings ask for; ``model`` is for evidence of spans.
+    """The spans that the settings ask for; without a span ``model``, those of the token model.
 
-    ``told`` makes of the candidates' probabilities those that people are told, by which a precision or a recall is kept
-    to.
+    None is ``most [C]`` likely. ``beginning [D]`` is how many spans the token model expects in each document.
     """
-    encoded, candidates, engine, _ = evidence
+    crowd, candidates, engine, _ = evidence
+    of_sets = true = _powered(candidates.likely, calibration.tokens)
+    stated = candidates.likely
     if model is not None:
-        of_sets = engine.posterior(model, sharpness).true
-        true = stated = mixed(of_sets, candidates.likely)
-        if sharpness != 1.0:
-            stated = mixed(engine.posterior(model).true, candidates.likely)
-        read = np.diff(candidates.pair_start)[candidates.document] > 0  # of the others only the token model knows
-        of_sets, true, stated = (np.where(read, each, candidates.likely) for each in (of_sets, true, stated))
-    else:
-        of_sets = true = stated = candidates.likely
-        if settings.evidence is Evidence.VOTES:
-            of_sets = candidates.votes()
-            true = stated = mixed(of_sets, candidates.likely)
-    chooses = of_sets if model is None else true
-    rate = _unseen_rate(candidates, chooses, encoded.doc_start, 0.0 if model is None else model.unseen)
-    unseen = rate * np.diff(encoded.doc_start)
+        read = _read(candidates)
+        by_sets = engine.posterior(model, calibration.spans).true
+        of_sets = np.where(read, by_sets, true)
+        true = np.where(read, mixed(by_sets, true), true)
+        stated = stated_spans(evidence, model, 1.0)
+    true = np.minimum(true, most)
+    rest = _no_candidates(candidates, beginning, 1.0 if model is None else _TOKEN_SHARE)
+    rate = _unseen_rate(candidates, true, crowd.doc_start, 0.0 if model is None else model.unseen)
+    unseen = np.maximum(rate * np.diff(crowd.doc_start) - rest, 0.0)
     if settings.dialled:
-        sure = true if told is None else told(true)
-        chosen = _dialled(engine.best_set, sure, float(true.sum() + unseen.sum()), settings)
-    elif settings.for_token_f1:
-        chosen = _best_f1(engine.best_set, *token_f1_terms(candidates, stated, encoded.n_tokens))
+        chosen = _dialled(engine.best_set, true, float(true.sum() + rest.sum() + unseen.sum()), settings)
     elif model is None:
-        chosen = _best_f1(engine.best_set, chooses, float(chooses.sum() + unseen.sum()))
+        chosen = _best_f1(engine.best_set, true, float(true.sum() + rest.sum() + unseen.sum()))
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
-    else:  # which spans are given out does not hang on how sure one may be of them
-        chosen = _best_f1(engine.best_set, stated, float(stated.sum()))
-    return GivenSpans(of_sets, true, stated, chosen, unseen)
+    else:  # which spans are given out does not depend on how sure one may be of them
+        chosen = _best_f1(engine.best_set, stated, float(stated.sum() + rest.sum()))
+    return GivenSpans(of_sets, true, stated, chosen, rest + unseen)
+
+
+def _no_candidates(candidates: Candidates, beginning: Floats | None, share: float) -> Floats:
+    """``[D]`` How many spans that are no candidates are expected in each document, by the token model's share."""
+    D = len(candidates.first) - 1
+    if beginning is None:
+        return np.zeros(D)
+    rest = np.maximum(beginning - _by_document(candidates.likely, candidates), 0.0)
+    return np.where(np.diff(candidates.pair_start) > 0, share, 1.0) * rest
 
 
 def with_spans(evidence: SpanEvidence, given: GivenSpans, tokens: Decoded) -> Decoded:
     """The token model's consensus with these spans in place of its own; nothing else of it is changed."""
-    encoded, candidates, chosen = evidence.encoded, evidence.candidates, given.chosen
+    crowd, candidates, chosen = evidence.crowd, evidence.candidates, given.chosen
     start = candidates.start[chosen]
-    span_end, span_probability = np.zeros(encoded.n_tokens, np.int32), np.zeros(encoded.n_tokens)
+    span_end, span_probability = np.zeros(crowd.n_tokens, np.int32), np.zeros(crowd.n_tokens)
     span_end[start], span_probability[start] = candidates.end[chosen], given.true[chosen]
-    path = _path(candidates, chosen, encoded)
+    path = _path(candidates, chosen, crowd)
     return tokens._replace(path=path, span_end=span_end, span_probability=span_probability)
 
 
@@ -268,43 +248,47 @@ def decode_spans(
     model: SpanModel | None,
     tokens: Decoded,
     settings: Settings,
-    sharpness: float = 1.0,
-    told: Callable[[Floats], Floats] | None = None,
+    calibration: Calibration = AS_STATED,
 ) -> Decoded:
     """The consensus that the settings ask for; ``tokens`` is that of the token model, with its posterior.
 
     Documents of which labels are known stay as the token model, which is bound by them, has them.
     """
-    encoded, candidates, engine, clamped = evidence
-    of_labels = _least_label(candidates, tokens.posterior, encoded.tagset) if settings.by_tokens else 1.0
-
-    def as_told(true: Floats) -> Floats:  # no span is told to be surer than its labels
-        return np.minimum(true if told is None else told(true), of_labels)
-
-    given = given_spans(evidence, model, settings, sharpness, as_told)
+    crowd, candidates, engine, clamped = evidence
+    least_label = _least_label(candidates, tokens.posterior, crowd.tagset) if model is None else 1.0
+    beginning = _beginning(tokens.posterior, crowd)
+    given = given_spans(evidence, model, settings, calibration, most=least_label, beginning=beginning)
     decoded = with_spans(evidence, given, tokens)
-    by_tokens = _if_same(decoded.path, tokens, encoded.doc_start)
+    by_tokens = _if_same(decoded.path, tokens, crowd.doc_start)
     probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
     if model is not None:  # of a document that nobody labelled, only the token model knows
-        of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
-        read = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
+        of_sets = np.exp(engine.log_probability(model, given.chosen, calibration.spans))
+        read = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.elsewhere)
         probability = np.where(np.diff(candidates.pair_start) > 0, read, probability)
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
-    if not settings.by_tokens:
-        of_labels = by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens)
-        unread = np.repeat(np.diff(candidates.pair_start) == 0, np.diff(encoded.doc_start))
+    if model is not None:
+        of_spans = by_label(candidates, given.of_sets, crowd.tagset, crowd.n_tokens)
+        unread = np.repeat(np.diff(candidates.pair_start) == 0, np.diff(crowd.doc_start))
         if unread.any():
-            of_labels[unread] = _with_rest(candidates, of_labels, posterior, encoded)[unread]
-        posterior = mixed(of_labels, posterior)
-    probability = np.minimum(probability, _least_token(posterior, decoded.path, encoded.doc_start))
+            of_spans[unread] = _with_rest(candidates, of_spans, posterior, crowd)[unread]
+        posterior = mixed(of_spans, posterior)
+    probability = np.minimum(probability, _least_token(posterior, decoded.path, crowd.doc_start))
     decoded = decoded._replace(
         posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
-        expected_spans=_by_document(given.true, candidates) + given.unseen,
+        expected_spans=_by_document(given.true, candidates) + given.elsewhere,
         stated_spans=_by_document(np.where(given.chosen, given.stated, 0.0), candidates),
     )
-    return with_known(decoded, tokens, clamped, encoded)
+    return with_known(decoded, tokens, clamped, crowd)
+
+
+def _beginning(posterior: Floats, crowd: Crowd) -> Floats | None:
+    """``[D]`` How many spans the token model expects in each document: one for each label that opens one."""
+    if crowd.tagset.scheme is Scheme.IO:  # where labels do not say whether a span begins
+        return None
+    opening = np.concatenate([[0.0], np.cumsum(posterior[:, crowd.tagset.opens].sum(axis=1))])
+    return np.asarray(np.diff(opening[crowd.doc_start]))
 
 
 def mixed(spans: Floats, tokens: Floats) -> Floats:
@@ -312,12 +296,12 @@ def mixed(spans: Floats, tokens: Floats) -> Floats:
     return np.asarray((1 - _TOKEN_SHARE) * spans + _TOKEN_SHARE * tokens)
 
 
-def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], encoded: Crowd) -> Decoded:
+def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], crowd: Crowd) -> Decoded:
     """The consensus with the documents of which labels are known as the token model has them."""
     if not clamped.any():
         return decoded
-    here = np.repeat(clamped, np.diff(encoded.doc_start))
-    starts = np.concatenate([[0], np.cumsum(tokens.span_end > 0)])[encoded.doc_start]
+    here = np.repeat(clamped, np.diff(crowd.doc_start))
+    starts = np.concatenate([[0], np.cumsum(tokens.span_end > 0)])[crowd.doc_start]
     return decoded._replace(
         posterior=np.where(here[:, None], tokens.posterior, decoded.posterior),
         path=np.where(here, tokens.path, decoded.path),
@@ -378,51 +362,20 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
     return max(untouched - never, 0.0) / max(float(length[several].sum()), 1.0)
 
 
-def token_f1_terms(candidates: Candidates, true: Floats, n_tokens: int) -> tuple[Floats, float, Floats]:
-    """What the highest expected F1 of tokens is looked for by, as :func:`_best_f1` takes it.
+def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
+    """The spans of the highest expected F1, of ``expected`` true ones.
 
-    Each span counts for next to nothing too: where the tokens are the same, the likelier and fewer spans are taken.
-    """
-    inside, expected = tokens_inside(candidates, true, n_tokens)
-    return inside + _TIES * true, expected, (candidates.end - candidates.start).astype(np.float64) + _TIES
-
-
-def tokens_inside(candidates: Candidates, true: Floats, n_tokens: int) -> tuple[Floats, float]:
-    """``[C]`` How many tokens of each candidate can be expected in a true span of its type; and how many of all tokens.
-
-    ``true [C]`` is the probability of every candidate.
-    """
-    start, end, kind = candidates.start, candidates.end, candidates.kind
-    inside, total = np.zeros(len(start)), 0.0
-    for number in np.unique(kind):
-        mine = kind == number
-        change = np.bincount(start[mine], true[mine], n_tokens + 1) - np.bincount(end[mine], true[mine], n_tokens + 1)
-        before = np.concatenate([[0.0], np.cumsum(np.clip(np.cumsum(change)[:-1], 0.0, 1.0))])
-        inside[mine] = before[end[mine]] - before[start[mine]]
-        total += float(before[-1])
-    return inside, total
-
-
-def _best_f1(
-    best_set: Callable[[Floats], Chosen],
-    true: Floats,
-    expected: float,
-    size: Floats | float = 1.0,
-) -> Chosen:
-    """The spans of the highest expected F1, of ``expected`` true ones; or of tokens, of which each has ``size``.
-
-    That set has the highest sum of p − θ, θ being half of the F1 itself. Where nothing is likely, any span would raise
-    it; what is as unlikely as a span that is no candidate unless somebody marked it is not given out all the same: with
-    tokens, what is so on average.
+    That set has the highest sum of p − θ, θ being half of the F1 itself (Dinkelbach). Where nothing is likely, any span
+    would raise it; what is as unlikely as a span that is no candidate unless somebody marked it is not given out.
     """
     threshold = 0.5
-    chosen = best_set(true - threshold * size)
+    chosen = best_set(true - threshold)
     for _ in range(_THRESHOLD_ROUNDS):
-        half = max(float(true[chosen].sum()) / max(float((chosen * size).sum()) + expected, 1e-9), _LEAST_GIVEN)
+        half = max(float(true[chosen].sum()) / max(float(chosen.sum()) + expected, 1e-9), _LEAST_GIVEN)
         if abs(half - threshold) < 1e-6:
             break
         threshold = half
-        chosen = best_set(true - threshold * size)
+        chosen = best_set(true - threshold)
     return chosen
 
 
@@ -446,11 +399,11 @@ def _dialled(best_set: Callable[[Floats], Chosen], true: Floats, expected: float
     return best_set(true - (high if settings.precision is not None else low))
 
 
-def _path(candidates: Candidates, chosen: Chosen, encoded: Crowd) -> NDArray[np.int32]:
+def _path(candidates: Candidates, chosen: Chosen, crowd: Crowd) -> NDArray[np.int32]:
     """``[N]`` The labels of the chosen spans, ``O`` elsewhere."""
-    path = np.full(encoded.n_tokens, encoded.tagset.outside, np.int32)
+    path = np.full(crowd.n_tokens, crowd.tagset.outside, np.int32)
     found = (candidates.start[chosen], candidates.end[chosen], candidates.kind[chosen])
-    _, token, label = labels_of_spans(*found, encoded.tagset)
+    _, token, label = labels_of_spans(*found, crowd.tagset)
     path[token] = label
     return path
 
@@ -477,14 +430,14 @@ def by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int
     return posterior
 
 
-def _with_rest(candidates: Candidates, of_labels: Floats, tokens: Floats, encoded: Crowd) -> Floats:
+def _with_rest(candidates: Candidates, of_labels: Floats, tokens: Floats, crowd: Crowd) -> Floats:
     """``[N, J]`` Labels where ``O`` also stands for spans that are no candidates: those go as the token model says.
 
     Of a document that nobody labelled, the candidates are only what the token model thinks likely; with all the rest
     taken for ``O`` it would look surer than it is.
     """
-    outside = encoded.tagset.outside or 0
-    likely = by_label(candidates, candidates.likely, encoded.tagset, encoded.n_tokens)
+    outside = crowd.tagset.outside or 0
+    likely = by_label(candidates, candidates.likely, crowd.tagset, crowd.n_tokens)
     likely[:, outside] = 0.0
     rest = np.maximum(tokens - likely, 0.0)
     rest /= np.maximum(rest.sum(axis=1, keepdims=True), _LEAST)

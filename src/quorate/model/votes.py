@@ -36,10 +36,9 @@ class Votes(NamedTuple):
 
 
 def majority(
-    encoded: Crowd,
+    crowd: Crowd,
     *,
     voters: Crowd | None = None,
-    known: NDArray[np.int32] | None = None,
     ties: Ties = Ties.ENTITY_FIRST,
     seed: int = 0,
     decode: Decode = Decode.SEQUENCE,
@@ -51,14 +50,13 @@ def majority(
     for ties that are broken at random. ``voters`` is the same corpus with other weights of events, where not all count
     alike.
     """
-    rank = _tie_rank(encoded, ties, seed)
-    return _voted(encoded, voters, known, rank, by_token=decode is Decode.TOKEN, threads=threads)
+    rank = _tie_rank(crowd, ties, seed)
+    return _voted(crowd, voters, rank, by_token=decode is Decode.TOKEN, threads=threads)
 
 
 def silent_majority(
-    encoded: Crowd,
+    crowd: Crowd,
     *,
-    known: NDArray[np.int32] | None = None,
     decode: Decode = Decode.SEQUENCE,
     threads: int | None = None,
 ) -> Votes:
@@ -69,67 +67,67 @@ def silent_majority(
     what :func:`majority` makes. Someone who gives probabilities speaks if no label is likelier than one that marks, and
     then all that mark count by theirs. In the plain scheme, which has no ``O``, it is the vote on tokens.
     """
-    outside = encoded.tagset.outside
+    outside = crowd.tagset.outside
     if outside is None:
-        return majority(encoded, known=known, decode=decode, threads=threads)
-    token, marks = token_of_events(encoded), encoded.cells.label[encoded.event_cell] != outside
-    speaks = marks & _marked_by_its_annotator(encoded, token, marks)
-    spoken_of = np.bincount(token, speaks, encoded.n_tokens) > 0
-    voters = without(encoded, ~np.where(spoken_of[token], speaks, ~marks))
-    rank = _fixed_rank(encoded.tagset, Ties.ENTITY_FIRST)[None]
-    unseen = np.diff(encoded.event_start) == 0
+        return majority(crowd, decode=decode, threads=threads)
+    token, marks = token_of_events(crowd), crowd.cells.label[crowd.event_cell] != outside
+    speaks = marks & _marked_by_its_annotator(crowd, token, marks)
+    spoken_of = np.bincount(token, speaks, crowd.n_tokens) > 0
+    voters = without(crowd, ~np.where(spoken_of[token], speaks, ~marks))
+    rank = _fixed_rank(crowd.tagset, Ties.ENTITY_FIRST)[None]
+    unseen = np.diff(crowd.event_start) == 0
     if unseen.any():
-        rank = np.where(unseen[:, None], _fixed_rank(encoded.tagset, Ties.OUTSIDE_FIRST), rank)
-    return _voted(encoded, voters, known, rank, by_token=decode is Decode.TOKEN, threads=threads)
+        rank = np.where(unseen[:, None], _fixed_rank(crowd.tagset, Ties.OUTSIDE_FIRST), rank)
+    return _voted(crowd, voters, rank, by_token=decode is Decode.TOKEN, threads=threads)
 
 
-def _marked_by_its_annotator(encoded: Crowd, token: NDArray[np.int64], marks: Flags) -> Flags:
+def _marked_by_its_annotator(crowd: Crowd, token: NDArray[np.int64], marks: Flags) -> Flags:
     """``[E]`` Whether the annotator of an event, by all that they say of its token, marks it."""
-    if encoded.event_weight is None:
+    if crowd.event_weight is None:
         return marks
-    cell = encoded.event_cell
-    pair = token * max(len(encoded.annotators), 1) + encoded.cells.annotator[cell]
+    cell = crowd.event_cell
+    pair = token * max(len(crowd.annotators), 1) + crowd.cells.annotator[cell]
     _, pair = np.unique(pair, return_inverse=True)
-    said, label = np.unique(pair * encoded.cells.n_labels + encoded.cells.label[cell], return_inverse=True)
-    weight = np.bincount(label, encoded.event_weight)  # over all labels that may have stood before
-    of_pair, is_mark = said // encoded.cells.n_labels, said % encoded.cells.n_labels != encoded.tagset.outside
+    said, label = np.unique(pair * crowd.cells.n_labels + crowd.cells.label[cell], return_inverse=True)
+    weight = np.bincount(label, crowd.event_weight)  # over all labels that may have stood before
+    of_pair, is_mark = said // crowd.cells.n_labels, said % crowd.cells.n_labels != crowd.tagset.outside
     most_marked, most = np.zeros((2, int(pair.max(initial=-1)) + 1))
     np.maximum.at(most_marked, of_pair[is_mark], weight[is_mark])
     np.maximum.at(most, of_pair, weight)
     return np.asarray((most_marked > 0) & (most_marked >= _AS_LIKELY * most))[pair]
 
 
-def span_majority(encoded: Crowd, *, known: NDArray[np.int32] | None = None, threads: int | None = None) -> Votes:
+def span_majority(crowd: Crowd, *, threads: int | None = None) -> Votes:
     """A vote on every span that somebody marked: at least half of those who saw all of it must have marked just it.
 
     A span's probability is its share of votes, a label's that of the spans that give it (all labels alike where nobody
     voted), a document's the product of its tokens', at most that of its least sure span. Documents of which labels are
     known are as the vote on tokens has them. So are all in the plain scheme, which has no spans.
     """
-    tokens = majority(encoded, known=known, threads=threads)
-    if encoded.tagset.outside is None:
+    tokens = majority(crowd, threads=threads)
+    if crowd.tagset.outside is None:
         return tokens
     nowhere = np.zeros(0, np.int64)
-    found = find_candidates(encoded, Likely(nowhere, nowhere, nowhere, np.zeros(0)), 1.0)
+    found = find_candidates(crowd, Likely(nowhere, nowhere, nowhere, np.zeros(0)), 1.0)
     engine = SpanEngine(found, np.zeros(len(found.start)), threads=threads)
     chosen = engine.best_set(_gains(found))
-    evidence = SpanEvidence(encoded, found, engine, clamped_documents(encoded, known))
-    given = GivenSpans(found.votes(), found.votes(), found.votes(), chosen, np.zeros(encoded.n_docs))
+    evidence = SpanEvidence(crowd, found, engine, clamped_documents(crowd))
+    given = GivenSpans(found.votes(), found.votes(), found.votes(), chosen, np.zeros(crowd.n_docs))
     voted = with_spans(evidence, given, tokens.decoded)
-    posterior = by_label(found, given.true, encoded.tagset, encoded.n_tokens)
-    nobody = np.diff(encoded.event_start) == 0
+    posterior = by_label(found, given.true, crowd.tagset, crowd.n_tokens)
+    nobody = np.diff(crowd.event_start) == 0
     posterior[nobody] = tokens.decoded.posterior[nobody]
     of_path = np.log(np.maximum(posterior[np.arange(len(voted.path)), voted.path], _NO_VOTE))
-    document = np.repeat(np.arange(encoded.n_docs), np.diff(encoded.doc_start))
-    probability = np.bincount(document, of_path, encoded.n_docs).astype(np.float64)
+    document = np.repeat(np.arange(crowd.n_docs), np.diff(crowd.doc_start))
+    probability = np.bincount(document, of_path, crowd.n_docs).astype(np.float64)
     np.minimum.at(probability, found.document[chosen], np.log(given.true[chosen]))
     voted = voted._replace(
         posterior=posterior,
         log_probability=probability,
-        expected_spans=np.bincount(found.document, given.true, encoded.n_docs).astype(np.float64),
+        expected_spans=np.bincount(found.document, given.true, crowd.n_docs).astype(np.float64),
     )
-    voted = with_known(voted, tokens.decoded, evidence.clamped, encoded)
-    return _counted(encoded, voted, cell_counts_of(encoded, voted.posterior))
+    voted = with_known(voted, tokens.decoded, evidence.clamped, crowd)
+    return _counted(crowd, voted, cell_counts_of(crowd, voted.posterior))
 
 
 def _gains(candidates: Candidates) -> Floats:
@@ -150,34 +148,33 @@ def _gains(candidates: Candidates) -> Floats:
 
 
 def _voted(
-    encoded: Crowd,
+    crowd: Crowd,
     voters: Crowd | None,
-    known: NDArray[np.int32] | None,
     rank: Floats,
     *,
     by_token: bool,
     threads: int | None,
 ) -> Votes:
     """A vote on every token by ``voters``, who are everybody unless given; labels win ties by their ``rank``."""
-    engine = ThreadsEngine(voters or encoded, known=known, text=False, threads=threads)
-    cells = engine.vote(np.eye(len(encoded.tagset.labels))[encoded.cells.label], 0.0).cells
+    engine = ThreadsEngine(voters or crowd, known=crowd.known, text=False, threads=threads)
+    cells = engine.vote(np.eye(len(crowd.tagset.labels))[crowd.cells.label], 0.0).cells
     if voters is not None:
-        cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(engine.posterior)
-    return _counted(encoded, engine.decode_votes(rank, by_token=by_token), cells)
+        cells = ThreadsEngine(crowd, text=False, threads=threads).cell_counts(engine.posterior)
+    return _counted(crowd, engine.decode_votes(rank, by_token=by_token), cells)
 
 
-def _counted(encoded: Crowd, decoded: Decoded, cells: Floats) -> Votes:
+def _counted(crowd: Crowd, decoded: Decoded, cells: Floats) -> Votes:
     """The consensus, with the annotators against it: ``cells [G, J]`` are their labels by true label."""
-    prior = AnnotatorPrior(encoded.tagset, 1.0, 1.0)
-    model = ConfusionMatrix.of(prior, len(encoded.annotators)).updated(encoded.cells, cells)
+    prior = AnnotatorPrior(crowd.tagset, 1.0, 1.0)
+    model = ConfusionMatrix.of(prior, len(crowd.annotators)).updated(crowd.cells, cells)
     return Votes(decoded._replace(cells=cells), model)
 
 
-def _tie_rank(encoded: Crowd, ties: Ties, seed: int) -> Floats:
+def _tie_rank(crowd: Crowd, ties: Ties, seed: int) -> Floats:
     """``[1, J]`` or ``[N, J]`` The order in which labels win ties."""
     if ties is Ties.RANDOM:
-        return np.random.default_rng(seed).random((encoded.n_tokens, len(encoded.tagset.labels)))
-    return _fixed_rank(encoded.tagset, ties)[None]
+        return np.random.default_rng(seed).random((crowd.n_tokens, len(crowd.tagset.labels)))
+    return _fixed_rank(crowd.tagset, ties)[None]
 
 
 def _fixed_rank(tagset: TagSet, ties: Ties) -> Floats:
@@ -192,25 +189,27 @@ def _fixed_rank(tagset: TagSet, ties: Ties) -> Floats:
     return rank
 
 
-def one_worker_a_document(encoded: Crowd, gold: NDArray[np.int32], *, best: bool) -> Crowd:
+def one_worker_a_document(crowd: Crowd, gold: NDArray[np.int32], *, best: bool) -> Crowd:
     """The same corpus in which only one annotator a document counts: the best, or the worst, of those who saw it.
 
     Annotators are ranked by token F1 against gold (``[N]``, −1 where not known), the mean over labels, on everything
     that each labelled. In a document where nobody labelled a token with gold, everybody counts.
     """
-    K, J = len(encoded.annotators), len(encoded.tagset.labels)
-    token = token_of_events(encoded)
-    doc = document_of_events(encoded)
-    who, label = encoded.cells.annotator[encoded.event_cell], encoded.cells.label[encoded.event_cell]
+    K, J = len(crowd.annotators), len(crowd.tagset.labels)
+    if not K:
+        return crowd
+    token = token_of_events(crowd)
+    doc = document_of_events(crowd)
+    who, label = crowd.cells.annotator[crowd.event_cell], crowd.cells.label[crowd.event_cell]
     scored = gold[token] >= 0
     f1 = _mean_f1(who[scored], gold[token[scored]], label[scored], K, J)
-    can_be_ranked = np.zeros((encoded.n_docs, K), dtype=np.bool_)
+    can_be_ranked = np.zeros((crowd.n_docs, K), dtype=np.bool_)
     can_be_ranked[doc[scored], who[scored]] = True
     merit = np.where(can_be_ranked, f1 if best else -f1, -np.inf)
     chosen, has_gold = merit.argmax(axis=1), np.asarray(can_be_ranked.any(axis=1))
     counts = np.where(has_gold[doc], who == chosen[doc], True)
-    weight = np.ones(len(token)) if encoded.event_weight is None else encoded.event_weight
-    return replace(encoded, event_weight=weight * counts)
+    weight = np.ones(len(token)) if crowd.event_weight is None else crowd.event_weight
+    return replace(crowd, event_weight=weight * counts)
 
 
 def _mean_f1(

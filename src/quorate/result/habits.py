@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quorate.crowd.crowd import Crowd
 from quorate.model.engines.protocol import Decoded
 from quorate.model.kernels.marked import SureSpans, add_habits
-from quorate.model.marked import counted, said_in
+from quorate.crowd.marked import counted, said_in
 from quorate.result.calibration import Calibration
 from quorate.result.spans import consensus_spans
 

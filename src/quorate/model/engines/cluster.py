@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from quorate.crowd.crowd import Crowd, PartOnDisk, Shard, SlicesOnDisk
 from quorate.errors import FitError, SettingsError
 from quorate.model.engines.protocol import Counts, Decoded, Engine, Likely, Tables
-from quorate.model.engines.threads import balanced
+from quorate.model.kernels.cores import balanced
 from quorate.model.parts.truth import Chain, LabelCounts
 
 __all__ = ["ClusterEngine", "shard_of"]

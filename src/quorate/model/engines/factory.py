@@ -50,28 +50,27 @@ class Engines:
 
     def over(
         self,
-        encoded: Crowd,
+        crowd: Crowd,
         *,
-        known: NDArray[np.int32] | None = None,
         text: bool = True,
         times: NDArray[np.float64] | None = None,
         corpus: Corpus | None = None,
     ) -> Engine:
-        """An engine over a corpus, to be closed after use.
+        """An engine over a crowd, to be closed after use; its known labels are clamped.
 
         ``corpus`` is where documents have the names that messages give. The rest is explained at
         :class:`quorate.model.engines.threads.ThreadsEngine`.
         """
-        options: dict[str, Any] = {"known": known, "text": text, "threads": self.threads}
+        options: dict[str, Any] = {"known": crowd.known, "text": text, "threads": self.threads}
         if corpus is not None:
             options["names"] = lambda d: corpus[d].where()
         if times is not None:
             options["times"] = times
         if self.cluster is None:
-            return self._kind()(encoded, **options)
+            return self._kind()(crowd, **options)
         from quorate.model.engines.cluster import ClusterEngine
 
-        return ClusterEngine(encoded, cluster=self.cluster, kind=self._kind(), **options)
+        return ClusterEngine(crowd, cluster=self.cluster, kind=self._kind(), **options)
 
     def _kind(self) -> Callable[..., Engine]:
         if self.name is EngineName.THREADS:

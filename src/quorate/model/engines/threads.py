@@ -18,11 +18,11 @@ from quorate.errors import FitError
 from quorate.model.engines.protocol import Counts, Decoded, Likely, Paths, Tables
 from quorate.model.kernels import chain as kernels
 from quorate.model.kernels import layout, likely, output, single
-from quorate.model.kernels.cores import available_threads, in_order
+from quorate.model.kernels.cores import available_threads, balanced, in_order
 from quorate.model.kernels.tallies import cell_counts
 from quorate.model.parts.truth import Chain, LabelCounts, log_mask
 
-__all__ = ["ThreadsEngine", "balanced", "cell_counts_of", "slice_bounds", "span_shape"]
+__all__ = ["ThreadsEngine", "cell_counts_of", "slice_bounds", "span_shape"]
 
 
 Floats = NDArray[np.float64]
@@ -305,12 +305,6 @@ def slice_bounds(doc_start: NDArray[np.int64]) -> list[int]:
     """The documents at which slices begin, and the end: by the number of tokens alone."""
     cuts: list[int] = balanced(doc_start, max(_SLICES, int(doc_start[-1]) // _SLICE_TOKENS)).tolist()
     return cuts
-
-
-def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
-    """Cuts between groups so that every slice holds about as many members."""
-    wanted = np.linspace(0, start[-1], slices + 1)[1:-1]
-    return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
 
 
 def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:

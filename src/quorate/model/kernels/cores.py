@@ -9,7 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeVar
 
-__all__ = ["available_threads", "in_order"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["available_threads", "balanced", "in_order"]
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -41,6 +44,12 @@ def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: 
     finally:
         for future in waiting:
             future.cancel()
+
+
+def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
+    """Cuts between groups so that every slice holds about as many members."""
+    wanted = np.linspace(0, start[-1], slices + 1)[1:-1]
+    return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
 
 
 @lru_cache(maxsize=4)

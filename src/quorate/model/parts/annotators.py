@@ -13,9 +13,8 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import TagSet
-from quorate.crowd.crowd import Cells
+from quorate.crowd.crowd import AnnotatorPriors, Cells
 from quorate.errors import SettingsError
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.dirichlet import View, divergence, log_mean, not_below_zero, view_of
@@ -25,71 +24,40 @@ __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer",
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_SURE = 1000.0  # times ε0: next to it, α0 for each of the other labels is nothing
+_LEAST_MARKS = 0.1  # share of prior counts that marks of a source that abstains have: with less, one rules out the rest
 
 
 class AnnotatorPrior(NamedTuple):
     """α0 for every outcome, ε0 more for the right one, and for *seq* the labels that may follow one another.
 
-    ``moved``: the prior mass of a label that the scheme forbids goes to the label it stands for, rather than away.
     ``guess_prior``: for *spam*, the prior count of every label in a guess (α0 unless given). ``point``: annotators are
-    estimated by a point (EM), not by a distribution (VB). ``believed``: what is known of each annotator beforehand.
+    estimated by a point (EM), not by a distribution (VB). ``of_each``: what is assumed of each annotator.
     """
 
     tagset: TagSet
     alpha0: float
     epsilon0: float
-    moved: bool = True
     forbid: bool = True
     guess_prior: float | None = None
     point: bool = False
-    believed: Believed = Believed()
+    of_each: AnnotatorPriors = AnnotatorPriors()
 
     @property
     def view(self) -> View:
         """How a pass looks at the annotators."""
         return view_of(self.point)
 
-    @property
-    def right_wrong(self) -> Floats:
-        """``[2]`` Beta(α0+ε0, α0)."""
-        return np.array([self.alpha0 + self.epsilon0, self.alpha0])
-
-    def extra(self, n: int) -> Floats:
-        """``[n]`` What each of n annotators has above ε0 by their trust; who comes after the known ones has nothing."""
-        more = np.zeros(n)
-        if self.believed.trust is not None:
-            known = self.epsilon0 * (np.array(self.believed.trust[:n]) - 1.0)
-            more[: len(known)] = known
-        return more
-
     def right(self, n: int) -> Floats:
-        """``[n]`` ε0 of each of n annotators in a matrix of confusions, by their trust.
+        """``[n]`` ε0 of each of n annotators, by their trust."""
+        return self.epsilon0 * self.of_each.trust_of(n)
 
-        An ``O`` of whoever marks nothing is no evidence: they are all but certain to say it again, whatever is true.
-        """
-        return np.where(self.left_out(n) == 1, _SURE, 1.0) * (self.epsilon0 + self.extra(n))
-
-    def left_out(self, n: int) -> Floats:
-        """``[n]`` The share of what is true for which each of n annotators is taken to say ``O``."""
-        share = np.zeros(n)
-        if self.believed.marks is not None and self.tagset.outside is not None:
-            known = 1.0 - np.array(self.believed.marks[:n])
-            share[: len(known)] = known
-        return share
-
-    def speaks(self, n: int) -> Floats:
+    def marks(self, n: int) -> Floats:
         """``[n]`` The share of the prior counts of all marks that each of n annotators has; the rest is for ``O``."""
-        share = np.ones(n)
-        if self.believed.speaks is not None and self.tagset.outside is not None:
-            share[: len(self.believed.speaks[:n])] = self.believed.speaks[:n]
-        return share
+        return np.where(self.of_each.abstains(n), np.maximum(self.of_each.coverage_of(n), _LEAST_MARKS), 1.0)
 
     def right_wrong_of(self, n: int) -> Floats:
         """``[n, 2]`` Beta(α0+ε0, α0) of each of n annotators, by their trust."""
-        table = np.tile(self.right_wrong, (n, 1))
-        table[:, 0] += self.extra(n)
-        return table
+        return np.stack([self.alpha0 + self.right(n), np.full(n, self.alpha0)], axis=1)
 
 
 class Annotators(Protocol):
@@ -97,7 +65,7 @@ class Annotators(Protocol):
 
     @property
     def prior(self) -> AnnotatorPrior:
-        """What was believed before any data."""
+        """What is assumed before any data."""
 
     @classmethod
     def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
@@ -119,8 +87,8 @@ class Annotators(Protocol):
     def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
         """With the counts ``[G, J]`` of some documents added (1), or taken out (−1)."""
 
-    def grown(self, n_annotators: int, believed: Believed) -> Self:
-        """With room for annotators who come after those it has met, and what is ``believed`` of everybody."""
+    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
+        """With room for annotators who come after those it has met, and the ``priors`` of everybody."""
 
     def kl(self) -> float:
         """Σ over annotators of KL(posterior ‖ prior)."""
@@ -155,8 +123,9 @@ def _own_label(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _with_stranger(counts: Floats) -> Floats:
-    """One more annotator, who behaves as the others do on average."""
-    mean = counts.mean(axis=0, keepdims=True) if len(counts) else np.zeros((1, *counts.shape[1:]))
+    """One more annotator, who behaves as those who gave labels do on average."""
+    gave = max(int(counts.reshape(len(counts), -1).any(axis=1).sum()), 1)
+    mean = counts.sum(axis=0, keepdims=True) / gave
     return np.concatenate([counts, mean])
 
 
@@ -222,9 +191,9 @@ class Accuracy:
         """Their counts are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, believed: Believed) -> Self:
+    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no counts."""
-        return replace(self, prior=self.prior._replace(believed=believed), counts=_with_room(self.counts, n_annotators))
+        return replace(self, prior=self.prior._replace(of_each=priors), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""
@@ -319,10 +288,10 @@ class Spammer:
         """Their counts are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, believed: Believed) -> Self:
+    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no counts of either kind."""
         knew, habits = _with_room(self.knew, n_annotators), _with_room(self.habits, n_annotators)
-        return replace(self, prior=self.prior._replace(believed=believed), knew=knew, habits=habits)
+        return replace(self, prior=self.prior._replace(of_each=priors), knew=knew, habits=habits)
 
     def kl(self) -> float:
         """Betas and Dirichlets."""
@@ -401,9 +370,9 @@ class ClassVector:
         """Their counts are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, believed: Believed) -> Self:
+    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no counts."""
-        return replace(self, prior=self.prior._replace(believed=believed), counts=_with_room(self.counts, n_annotators))
+        return replace(self, prior=self.prior._replace(of_each=priors), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""

@@ -10,8 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Believed
-from quorate.crowd.crowd import Cells
+from quorate.crowd.crowd import AnnotatorPriors, Cells
 from quorate.model.parts.annotators import AnnotatorPrior, Annotators, summed_by
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.dirichlet import (
@@ -34,8 +33,8 @@ _CELLS = "annotator_cells"  # the array, in files, of the cells that occur
 class _PriorMass(NamedTuple):
     """Where α0, and ε0 for the right label, lie in the rows of an annotator.
 
-    ``holder [P, i]`` is the label in whose cell the mass of label i lies after ι: itself, the one it stands for, or −1
-    where it is left out. ``held [P, i]`` is for how many labels a cell holds mass; for none, it is a structural zero.
+    ``holder [P, i]`` is the label in whose cell the mass of label i lies after ι: itself, or the one it stands for.
+    ``held [P, i]`` is for how many labels a cell holds mass; for none, it is a structural zero.
     """
 
     holder: NDArray[np.int64]
@@ -45,8 +44,7 @@ class _PriorMass(NamedTuple):
     def of(cls, holder: NDArray[np.int64]) -> Self:
         """From the holders."""
         held = np.zeros_like(holder)
-        previous, label = np.nonzero(holder >= 0)
-        np.add.at(held, (previous, holder[previous, label]), 1)
+        np.add.at(held, (np.arange(len(holder))[:, None], holder), 1)
         return cls(holder, held)
 
     def cells(
@@ -59,8 +57,8 @@ class _PriorMass(NamedTuple):
 
     def rows(self, previous: NDArray[np.int64], alpha0: float, epsilon0: Floats | float) -> Floats:
         """``[G, J]`` Σ over the labels of whole rows."""
-        there = self.holder >= 0
-        return np.asarray(alpha0 * there.sum(axis=1)[previous][:, None] + epsilon0 * there[previous])
+        J = self.holder.shape[1]
+        return np.zeros((len(previous), J)) + alpha0 * J + epsilon0
 
 
 class _Counted(NamedTuple):
@@ -132,28 +130,19 @@ class _ByCells:
         return P, J
 
     def _priors(self, cells: Cells) -> Floats:
-        """``[G, J]`` The prior of cells, by what is believed of each annotator."""
-        prior, outside = self._priors_of_speakers(cells), self.prior.tagset.outside
-        if self.prior.believed.speaks is None or outside is None:
+        """``[G, J]`` The prior of cells; of a source that abstains most of it is for ``O``, whatever is true."""
+        prior, outside = self._priors_of_labels(cells), self.prior.tagset.outside
+        if self.prior.of_each.coverage is None or outside is None:
             return prior
-        speaks = self.prior.speaks(self.n_annotators + 1)[np.minimum(cells.annotator, self.n_annotators)]
-        speaks = np.where(self.mass.held[cells.previous, outside] > 0, speaks, 1.0)[:, None]  # where O can be said
-        of_outside = self._priors_of_speakers(cells._replace(label=np.full_like(cells.label, outside)))
-        silent = of_outside + (1 - speaks) * (self._row_priors(cells.annotator, cells.previous) - of_outside)
-        return np.where((cells.label == outside)[:, None], silent, speaks * prior)
+        marks = self.prior.marks(self.n_annotators + 1)[np.minimum(cells.annotator, self.n_annotators)]
+        marks = np.where(self.mass.held[cells.previous, outside] > 0, marks, 1.0)[:, None]  # where O may follow
+        of_outside = self._priors_of_labels(cells._replace(label=np.full_like(cells.label, outside)))
+        of_outside = of_outside + (1 - marks) * (self._row_priors(cells.annotator, cells.previous) - of_outside)
+        return np.where((cells.label == outside)[:, None], of_outside, marks * prior)
 
-    def _priors_of_speakers(self, cells: Cells) -> Floats:
-        """``[G, J]`` The same, if all spoke up wherever they know something."""
-        epsilon0 = self._epsilon0(cells.annotator)
-        prior = self.mass.cells(cells.previous, cells.label, self.prior.alpha0, epsilon0)
-        outside = self.prior.tagset.outside
-        if self.prior.believed.marks is None or outside is None:
-            return prior
-        left_out = self.prior.left_out(self.n_annotators + 1)[np.minimum(cells.annotator, self.n_annotators), None]
-        holder, label = self.mass.holder[cells.previous], cells.label[:, None]
-        to_mark = (np.arange(holder.shape[1]) != outside) & (holder >= 0)
-        moved: Floats = np.where(to_mark, epsilon0 * left_out, 0.0) * ((label == outside) * 1.0 - (holder == label))
-        return prior + moved
+    def _priors_of_labels(self, cells: Cells) -> Floats:
+        """``[G, J]`` The same, if an ``O`` of everybody were a label as any other."""
+        return self.mass.cells(cells.previous, cells.label, self.prior.alpha0, self._epsilon0(cells.annotator))
 
     def _row_priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64]) -> Floats:
         """``[G, J]`` The same for whole rows."""
@@ -166,7 +155,7 @@ class _ByCells:
         return self._priors(self._cells), place, self._row_priors(*np.divmod(rows, self._shape[0]))
 
     def _epsilon0(self, annotator: NDArray[np.int64]) -> Floats | float:
-        if self.prior.believed.trust is None and self.prior.believed.marks is None:
+        if self.prior.of_each.trust is None:
             return self.prior.epsilon0
         return self.prior.right(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
 
@@ -185,7 +174,8 @@ class _ByCells:
         """What the annotators have on average, as one annotator's cells."""
         P, J = self._shape
         keys, totals = summed_by(self.keys % (P * J), self.counts)
-        return _Counted.of(keys, totals / max(self.n_annotators, 1))
+        gave = len(np.unique(self.keys[self.counts.any(axis=1)] // (P * J)))
+        return _Counted.of(keys, totals / max(gave, 1))
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln p(label | truth): the cell's count and prior over its row's."""
@@ -235,9 +225,9 @@ class _ByCells:
         """Their cells are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, believed: Believed) -> Self:
+    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no cells."""
-        return replace(self, prior=self.prior._replace(believed=believed), n_annotators=n_annotators)
+        return replace(self, prior=self.prior._replace(of_each=priors), n_annotators=n_annotators)
 
     def kl(self) -> float:
         """Σ over the rows that occur."""
@@ -317,18 +307,13 @@ class ConfusionMatrix(_ByCells):
         """Σ of the rows' Dirichlets; of points, the prior density of those rows too that nothing is known of."""
         if not self.prior.point:
             return super().kl()
-        J = self._shape[1]
-        right = self.prior.right(self.n_annotators)
-        row = np.full((self.n_annotators, J), self.prior.alpha0)  # the row of O and of the others, up to a permutation
-        row[:, 0] += right
-        others = row.copy()
-        in_its_place = right * self.prior.left_out(self.n_annotators)
-        others[:, 0] -= in_its_place
-        others[:, -1] += in_its_place
-        speaks = self.prior.speaks(self.n_annotators)
+        J, n = self._shape[1], self.n_annotators
+        row = np.full((n, J), self.prior.alpha0)  # of truth O, and those of the others, up to a permutation
+        row[:, 0] += self.prior.right(n)
+        others, marks = row.copy(), self.prior.marks(n)
         for each, outside in ((row, 0), (others, -1)):
-            at_outside = each[:, outside] + (1 - speaks) * (each.sum(axis=1) - each[:, outside])
-            each *= speaks[:, None]
+            at_outside = each[:, outside] + (1 - marks) * (each.sum(axis=1) - each[:, outside])
+            each *= marks[:, None]
             each[:, outside] = at_outside
         rows = divergence(row, row, point=True) + (J - 1) * divergence(others, others, point=True)
         return rows + self._sum_over(point_sparse)
@@ -389,11 +374,11 @@ def _looked_up(wanted: NDArray[np.int64], keys: NDArray[np.int64], values: Float
 
 
 def prior_holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
-    """``[P, J]`` For *seq*, the label in whose cell the prior mass of each label lies after ι; −1: it is left out.
+    """``[P, J]`` For *seq*, the label in whose cell the prior mass of each label lies after ι: what repair makes of it.
 
     >>> from quorate.corpus.tags import Scheme, TagSet
     >>> tagset = TagSet.of_types(Scheme.BIO, ["X"])
-    >>> prior_holders(AnnotatorPrior(tagset, 1, 10, moved=True))
+    >>> prior_holders(AnnotatorPrior(tagset, 1, 10))
     array([[0, 1, 1],
            [0, 1, 2],
            [0, 1, 2]])
@@ -404,5 +389,5 @@ def prior_holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
     if not prior.forbid or tagset.outside is None:
         return table
     for before, label in np.argwhere(~tagset.allowed):
-        table[before, label] = tagset.stands_for(before, label) if prior.moved else -1
+        table[before, label] = tagset.stands_for(before, label)
     return table

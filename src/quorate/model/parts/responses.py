@@ -24,13 +24,12 @@ NOT_MARKED_MARKED = 2
 """What can be done with a candidate where nothing is true."""
 
 # Where the crowd is taken to be before any data, worth as many spans as a few annotators mark in an hour: they find
-# six true spans in ten, mostly to the token. Twice as many or half of them moves no crowd by more than 0.3 points.
+# six true spans in ten, mostly to the token.
 _USUAL = np.array([0.42, 0.12, 0.02, 0.05, 0.04, 0.35])
 _USUAL_MARKS = np.array([0.92, 0.08])
 _WORTH = 30.0
-# How many spans of the average annotator each is worth. On sparse crowds more is a little better, on dense ones less.
+# How many spans of the average annotator everybody has beforehand.
 _POOLED = 8.0
-_ANY = 0.5  # true spans: who is expected to have touched fewer marks nothing
 _ROUNDING = 1e-6  # by how much the probabilities of a file may miss a sum of 1
 
 
@@ -67,40 +66,11 @@ class Responses:
     def _expected(self) -> tuple[Floats, Floats]:
         return expected_log(self.true), expected_log(self.free)
 
-    @property
-    def other_type(self) -> float:
-        """Of the marks that touch a true span, the share that has another type.
-
-        Those of annotators who mark exactly count for more: a spammer disputes everything.
-
-        >>> round(Responses.of(3).other_type, 2)
-        0.14
-        """
-        exact, touched, other = self.true[:, 0], self.true[:, :5].sum(axis=1), self.true[:, 3:5].sum(axis=1)
-        weight = exact / touched
-        return float((weight * other).sum() / (weight * touched).sum())
-
-    @property
-    def mostly_missed(self) -> bool:
-        """Whether most of those who mark anything miss more than half of what is true.
-
-        >>> Responses.of(3).mostly_missed
-        False
-        """
-        missed = (self.true / self.true.sum(axis=1, keepdims=True))[:, -1]
-        touched = (self.true - _POOLED * self.crowd_true)[:, :-1].sum(axis=1)
-        return bool((touched > _ANY).any()) and float(np.median(missed[touched > _ANY])) > 0.5
-
     def updated(self, responses: Floats, marks: Floats) -> Self:
         """With the posteriors that these counts give, and then the crowd's means that those give."""
-        true, free = _POOLED * self.crowd_true + responses, _POOLED * self.crowd_free + marks
-        return replace(
-            self,
-            true=true,
-            free=free,
-            crowd_true=_mean(self.crowd_true, _USUAL / _USUAL.sum(), true, responses),
-            crowd_free=_mean(self.crowd_free, _USUAL_MARKS, free, marks),
-        )
+        true, crowd_true = _pooled(self.crowd_true, _USUAL / _USUAL.sum(), responses)
+        free, crowd_free = _pooled(self.crowd_free, _USUAL_MARKS, marks)
+        return replace(self, true=true, free=free, crowd_true=crowd_true, crowd_free=crowd_free)
 
     def kl(self) -> float:
         """Of all annotators, and −ln of the prior density of the crowd's means."""
@@ -146,6 +116,17 @@ def _log_prior(mean: Floats, usual: Floats) -> float:
     """ln of the density of Dir(1 + worth·usual), whose most probable point is ``usual``."""
     a = 1 + _WORTH * usual
     return float(gammaln(np.array([a.sum()]))[0] - gammaln(a).sum() + ((a - 1) * np.log(mean)).sum())
+
+
+def _pooled(mean: Floats, usual: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """``[K, R]`` The posteriors that counts give around the crowd's ``mean``, and then a better mean.
+
+    Who has no counts says nothing of the mean, and has the better one as prior and posterior.
+    """
+    posterior, some = _POOLED * mean + counts, counts.any(axis=1)
+    better = _mean(mean, usual, posterior[some], counts[some])
+    posterior[~some] = _POOLED * better
+    return posterior, better
 
 
 def _mean(now: Floats, usual: Floats, posterior: Floats, counts: Floats) -> Floats:

@@ -1,1 +1,0 @@
-"""Settings and calibration without gold: annotators are hidden, and a consensus is judged by them."""
