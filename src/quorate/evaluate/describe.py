@@ -5,31 +5,37 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from quorate.evaluate.metrics.description import token_alpha
-from quorate.evaluate.metrics.significance import Interval, bootstrap_f1
+from quorate.evaluate.metrics.significance import bootstrap_f1
 from quorate.evaluate.metrics.spans import strict_tallies
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["GoldF1", "agreement_of", "f1_by_gold"]
+__all__ = ["KnownF1", "agreement_of", "f1_by_gold"]
 
 _MOST_DRAWN = 20_000_000  # documents, over all resamples
 _RESAMPLES, _LEAST_RESAMPLES = 2000, 100
 
 
-class GoldF1(NamedTuple):
-    """Strict F1 against the gold of so many ``documents``, with a 95 % bootstrap interval.
+class KnownF1(NamedTuple):
+    """The strict F1 of a consensus, with an interval that holds it at this ``level``, ``by`` gold or an audit.
 
-    >>> str(GoldF1(Interval(0.931, 0.91, 0.952, 0.95), 100))
+    ``documents`` are those that have gold or were checked.
+
+    >>> str(KnownF1(0.931, 0.91, 0.952, 0.95, 100))
     'F1 93.1 (91.0 to 95.2) by the gold of 100 documents'
     """
 
-    f1: Interval
+    value: float
+    low: float
+    high: float
+    level: float
     documents: int
+    by: str = "gold"
 
     def __str__(self) -> str:
-        value, low, high = (f"{100 * each:.1f}" for each in self.f1[:3])
-        return f"F1 {value} ({low} to {high}) by the gold of {counted(self.documents, 'document')}"
+        value, low, high = (f"{100 * each:.1f}" for each in self[:3])
+        return f"F1 {value} ({low} to {high}) by the {self.by} of {counted(self.documents, 'document')}"
 
 
 def agreement_of(result: Result | LayeredResult) -> float | None:
@@ -43,7 +49,7 @@ def agreement_of(result: Result | LayeredResult) -> float | None:
     return token_alpha(*(one.corpus for one in layers))
 
 
-def f1_by_gold(result: Result) -> GoldF1 | None:
+def f1_by_gold(result: Result) -> KnownF1 | None:
     """F1 on the documents of a result that have gold, which must not have been given as known; ``None`` without any.
 
     >>> import quorate
@@ -56,4 +62,4 @@ def f1_by_gold(result: Result) -> GoldF1 | None:
     tags, gold = zip(*scored, strict=True)
     tallies = strict_tallies(tags, gold, scheme=result.tagset.scheme)
     resamples = min(max(_MOST_DRAWN // len(scored), _LEAST_RESAMPLES), _RESAMPLES)
-    return GoldF1(bootstrap_f1(tallies, resamples=resamples), len(scored))
+    return KnownF1(*bootstrap_f1(tallies, resamples=resamples), len(scored))
