@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from quorate.choose.hidden import Agreement, HiddenLabels
 from quorate.choose.kernels import add_readings
-from quorate.encode.algebra import document_of
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.kernels.cores import available_threads, in_order
 from quorate.result.calibration import EDGE, log_odds, probability_of
@@ -29,7 +28,6 @@ __all__ = [
     "fit_span_map",
     "fit_span_sharpness",
     "log_likelihood",
-    "span_sharpness_noise",
 ]
 
 
@@ -44,9 +42,6 @@ _SAME = 1e-6  # of ln power
 _FINE = 1001  # powers that a mean is taken over
 _GOLDEN = (5**0.5 - 1) / 2
 _GAIN_STEP = 2e-4  # within which the gain of habits is found, so that its loss is one smooth function of the power
-_STEP = 0.25  # of ln power, over which the loss is seen to bend
-_POWER_SPREAD = 0.55  # of ln power, if nothing were known but the bounds of what is tried
-_DIGITS = 9  # decimals; later ones are rounding error
 
 
 # Habits are measured on spans that two other annotators marked. Some of those spans are mistakes that the two share, so
@@ -194,17 +189,14 @@ def _fewer(gain: float, others: float) -> float:
 class Confirmations(NamedTuple):
     """Spans of a consensus, each beside the annotators who were hidden there.
 
-    In which ``document`` of the corpus a span is, ``who`` was hidden, whether they ``matched`` it, how often they would
-    be ``expected`` to if it is true, and how likely that is ``stated`` to be. ``token`` is the first one of the span,
-    in the samples of all draws end to end.
+    Whether they ``matched`` a span, how often they would be ``expected`` to if it is true, and how likely that is
+    ``stated`` to be. ``token`` is the first one of the span, in the samples of all draws end to end.
 
-    >>> one = Confirmations(*np.zeros((2, 1), np.int64), np.array([True]), np.array([0.8]), np.array([0.5]))
+    >>> one = Confirmations(np.array([True]), np.array([0.8]), np.array([0.5]))
     >>> one.loss(0.0).round(3)  # -ln 0.4
     array([0.916])
     """
 
-    document: Integers
-    who: Integers
     matched: NDArray[np.bool_]
     expected: Floats
     stated: Floats
@@ -223,25 +215,9 @@ class Confirmations(NamedTuple):
         for one, consensus in zip(hidden, decoded, strict=True):
             found = one.agreement(consensus)
             start = found.found.start
-            document, stated = one.documents[document_of(one.sample, start)], consensus.span_probability[start]
-            columns.append((document, found.found.who, found.matched, found.expected, stated, before + start))
+            columns.append((found.matched, found.expected, consensus.span_probability[start], before + start))
             before += one.sample.n_tokens
         return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-
-    def variance(self, values: Floats) -> Floats:
-        """``[P, P]`` The covariance of sums of ``values [P, n]`` that hang together within documents and annotators.
-
-        V_document + V_annotator − V_pair (Cameron, Gelbach and Miller 2011), at least each of the first two.
-        """
-        documents, people = (self._clustered(cluster, values) for cluster in (self.document, self.who))
-        pairs = self._clustered(self.document * (int(self.who.max(initial=0)) + 1) + self.who, values)
-        return max((documents + people - pairs, documents, people), key=lambda one: float(np.trace(one)))
-
-    @staticmethod
-    def _clustered(cluster: Integers, values: Floats) -> Floats:
-        _, place = np.unique(cluster, return_inverse=True)
-        sums = np.stack([np.bincount(place, row) for row in values])
-        return np.asarray(sums @ sums.T * sums.shape[1] / max(sums.shape[1] - 1, 1))
 
 
 def fit_span_sharpness(hidden: Sequence[HiddenLabels], confirmed: Callable[[float], Confirmations]) -> float:
@@ -292,37 +268,6 @@ def _profile(found: Confirmations, usual: float) -> tuple[float, float]:
             x = low + _GOLDEN * (high - low)
             inner = [inner[1], (x, of_gain(x))]
     return min(inner, key=lambda one: one[1])
-
-
-def span_sharpness_noise(
-    hidden: Sequence[HiddenLabels], confirmed: Callable[[float], Confirmations], power: float
-) -> float:
-    """The relative standard error of the mean probability of spans, as their power was fitted to hidden annotators.
-
-    √V / H for the logarithm of the power: H is the second difference of the loss, V the variance of its first
-    difference over documents and hidden annotators. The gain of habits stays as it was found: how far it is off is the
-    same for all draws of a crowd, and part of what such estimates are off elsewhere.
-
-    >>> import quorate
-    >>> from quorate.choose.hidden import hide
-    >>> from quorate.encode.from_corpus import encode
-    >>> from quorate.models.votes import majority
-    >>> corpus = quorate.sample()
-    >>> hidden = hide(encode(corpus, corpus.tagset()))
-    >>> voted = majority(hidden.sample).decoded
-    >>> found = Confirmations.of([hidden], [voted])
-    >>> 0 < span_sharpness_noise([hidden], lambda power: found._replace(stated=found.stated**power), 0.5) < 0.1
-    True
-    """
-    low, here, high = (confirmed(power * float(np.exp(step))) for step in (-_STEP, 0.0, _STEP))
-    if not len(here.stated):  # nothing was given out where someone was hidden
-        return 1.0
-    gain = _profile(here, _usual_gain(hidden))[0]
-    below, at, above = (one.loss(gain) for one in (low, here, high))
-    bends = max(float((above + below - 2 * at).sum()) / _STEP**2, 0.0) + 1 / _POWER_SPREAD**2
-    variance = float(here.variance(((above - below) / (2 * _STEP))[None])[0, 0]) + 1 / _POWER_SPREAD**2
-    slope = float(high.stated.mean() - low.stated.mean()) / (2 * _STEP) / max(float(here.stated.mean()), EDGE)
-    return round(abs(slope) * min(float(np.sqrt(variance)) / bends, _POWER_SPREAD), _DIGITS)
 
 
 def fit_span_map(agreement: Agreement, probability: Floats, others: float = _MANY_OTHERS) -> tuple[float, float, float]:

@@ -29,12 +29,10 @@ from quorate.choose.trials import (
     Trial,
     benches_over,
     calibrated_tokens,
-    checked_on,
     hidden_in,
     sharpness_on,
     span_benches_of,
 )
-from quorate.choose.witness import why_no_estimate
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -46,7 +44,6 @@ from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED, Calibration
-from quorate.result.certificate import Check
 from quorate.result.sources import Together, err_together, votes_in_words
 
 __all__ = ["AUTO", "CHOSEN", "Choice", "choose", "settings_left_open"]
@@ -86,7 +83,6 @@ _BESIDE_RULES = (
     "all annotators are taken for rules: they have read everything, and {} as little of what others mark as rules do "
     "(if some are people, a profile can say so: --annotators)"
 )
-_NOT_JUDGED = "all annotators are taken for rules"
 _NOT_CALIBRATED = (
     "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
 )
@@ -105,7 +101,6 @@ class Choice(NamedTuple):
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
     first, then the others', ``left_out`` says of models that were not tried why not, and who was taken for rules.
-    ``check`` is what the hidden annotators say of an estimate of F1, or why there is none (:mod:`witness`).
     ``with_tagger`` is how confidence is to be read where a tagger has joined, ``None`` where none has. ``places`` is
     what was chosen for where spans are, if that comes first (``None``: it does not).
     """
@@ -122,7 +117,6 @@ class Choice(NamedTuple):
     gain: float | None
     error: float | None
     left_out: tuple[str, ...] = ()
-    check: Check = Check()
     with_tagger: Calibration | None = None
     places: Choice | None = None
 
@@ -254,16 +248,12 @@ def choose(
     open_evidence = "evidence" in free
     if by_rules:
         free, models = (), (usual.annotator,)
-    no_estimate = _NOT_JUDGED if beside else why_no_estimate(prepared.encoded, profiles, of_silence, votes)
     silent = tuple(name for k, name in enumerate(names) if covered.silent[sharing.speaker.get(k, k)])
     hidden = hidden_in(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
-        check = Check(reason=no_estimate or f"fewer than {_ENOUGH_SPANS} spans could be hidden")
-        return Choice(
-            usual, AS_STATED, names, sharing, votes, of_silence, silent, (), None, None, None, left_out, check
-        )
+        return Choice(usual, AS_STATED, names, sharing, votes, of_silence, silent, (), None, None, None, left_out)
     engines = engines or Engines()
     checks = _CHECKS if "max_iter" in free else (usual.max_iter,)
     models = tuple(one for one in models if one is not AnnotatorModel.SEQ or usual.inference is Inference.VB) or models
@@ -337,12 +327,6 @@ def choose(
                 calibration = calibrated_spans(spans, chosen, sharpness)
             elif chosen.by_tokens:
                 calibration = calibrated_tokens(every, fitted, sharpness)
-            if chosen.evidence is Evidence.PLACES:
-                disputed = "annotators dispute which type a span has" if open_evidence else "the evidence is places"
-                no_estimate = no_estimate or disputed
-            check = Check(reason=no_estimate)
-            if not no_estimate:
-                check = checked_on(every, fitted, spans, chosen, calibration)
     gain, error = agreement.gain_over(vote)
     among = {run.settings for run in runs}
     others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side
@@ -359,7 +343,6 @@ def choose(
         gain,
         error,
         left_out,
-        check,
     )
 
 

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.choice import Choice
-from quorate.choose.evidence import SpanBench, agreement_on, calibrated_spans
+from quorate.choose.evidence import agreement_on, calibrated_spans
 from quorate.choose.hidden import TO_CALIBRATE, Agreement, HiddenLabels, agreement_over
 from quorate.choose.trials import (
     Run,
     benches_over,
     calibrated_tokens,
-    checked_on,
     hidden_in,
     sharpness_on,
     span_benches_of,
@@ -35,7 +34,6 @@ from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Paths
 from quorate.models.prepared import Prepared
 from quorate.result.calibration import Calibration
-from quorate.result.certificate import Check
 
 __all__ = ["Verdict", "calibrated_with", "judged"]
 
@@ -98,30 +96,26 @@ def judged(prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32
 
 def calibrated_with(
     prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines
-) -> tuple[Calibration, Check]:
-    """How confidence is to be read, and an estimate checked, with one more annotator, who gave the labels in ``path``.
+) -> Calibration:
+    """How confidence is to be read with one more annotator, who gave the labels in ``path``.
 
     For a tagger that never tags what it was trained on: of a document's hidden annotators it knows nothing.
     """
     if choice.vote is None:
-        return choice.calibration, choice.check
+        return choice.calibration
     hidden = hidden_in(prepared, choice.sharing, choice.settings, enough=TO_CALIBRATE)
     with_tagger = _joined(hidden, name, path)
     with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing, choice.of_silence) as benches:
         run = Run(choice.settings, benches)
         run.go_on(choice.settings.max_iter)
-        sharpness, spans = sharpness_on(benches, run.models, engines.threads), list[SpanBench]()
+        sharpness = sharpness_on(benches, run.models, engines.threads)
         calibration, evidence = Calibration(sharpness), choice.settings.evidence
         if choice.settings.by_tokens:
             calibration = calibrated_tokens(benches, run.models, sharpness)
-        else:
+        elif choice.settings.by_spans:
             spans = span_benches_of(benches, run.models, evidence, sharpness, engines, choice.sharing, said=hidden)
-            if choice.settings.by_spans:
-                calibration = calibrated_spans(spans, choice.settings, sharpness)
-        check = choice.check
-        if not check.reason:
-            check = checked_on(benches, run.models, spans, choice.settings, calibration)
-    return calibration, check
+            calibration = calibrated_spans(spans, choice.settings, sharpness)
+    return calibration
 
 
 def _said_by_last(encoded: Encoded) -> Paths:

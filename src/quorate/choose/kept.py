@@ -18,7 +18,6 @@ from quorate.choose.trials import Trial
 from quorate.encode.sharing import Sharing
 from quorate.models.settings import Settings, present_names
 from quorate.result.calibration import Calibration
-from quorate.result.certificate import Check
 
 __all__ = ["as_plain", "from_plain", "taken_over"]
 
@@ -44,7 +43,6 @@ class _Kept(msgspec.Struct):
     gain: float | None
     error: float | None
     left_out: list[str]
-    check: tuple[float, float | None, str]
     with_tagger: dict[str, float] | None
     places: dict[str, Any] | None = None
     voices: list[list[int]] = []
@@ -72,7 +70,6 @@ def as_plain(choice: Choice) -> dict[str, Any]:
         gain=_number(choice.gain),
         error=_number(choice.error),
         left_out=list(choice.left_out),
-        check=choice.check,
         with_tagger=None if choice.with_tagger is None else choice.with_tagger._asdict(),
         places=None if choice.places is None else as_plain(choice.places),
     )
@@ -104,7 +101,6 @@ def from_plain(plain: Any) -> Choice:
         kept.gain,
         kept.error,
         tuple(kept.left_out),
-        Check(*kept.check),
         None if kept.with_tagger is None else Calibration(**kept.with_tagger),
         None if kept.places is None else from_plain(kept.places),
     )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
-from quorate.choose.evidence import SpanBench, confirmed_on, span_benches
+from quorate.choose.calibrate import fit_sharpness, fit_span_map
+from quorate.choose.evidence import SpanBench, span_benches
 from quorate.choose.hidden import TO_CHOOSE, Agreement, Enough, HiddenLabels, agreement_over, draws
 from quorate.choose.silence import Silence, first_votes
-from quorate.choose.witness import confirmation_noise, explained
 from quorate.corpus.profiles import Believed
 from quorate.encode.algebra import only_documents
 from quorate.encode.encoded import Encoded
@@ -27,7 +25,6 @@ from quorate.models.build import model_of
 from quorate.models.prepared import Prepared
 from quorate.models.settings import Evidence, Settings
 from quorate.result.calibration import Calibration
-from quorate.result.certificate import Check
 
 __all__ = [
     "Bench",
@@ -35,7 +32,6 @@ __all__ = [
     "Trial",
     "benches_over",
     "calibrated_tokens",
-    "checked_on",
     "decoded_on",
     "hidden_in",
     "sharpness_on",
@@ -229,23 +225,3 @@ def calibrated_tokens(benches: Sequence[Bench], models: Sequence[loop.Model], sh
     stated = [path.span_probability[one.found.start] for one, path in zip(each, decoded, strict=True)]
     others = float(np.mean([one.others for one in hidden]))
     return Calibration(sharpness, *fit_span_map(agreement_over(hidden, decoded), np.concatenate(stated), others))
-
-
-def checked_on(
-    benches: Sequence[Bench],
-    models: Sequence[loop.Model],
-    spans: Sequence[SpanBench],
-    settings: Settings,
-    calibration: Calibration,
-) -> Check:
-    """What hidden annotators say of an estimate by a consensus with these settings; ``spans`` as the evidence needs."""
-    hidden, settings = [bench.hidden for bench in benches], replace(settings, precision=None, recall=None)
-    if settings.by_spans:
-        confirmed = confirmed_on(spans, settings)
-        noise = span_sharpness_noise([one.hidden for one in spans], confirmed, calibration.span_sharpness)
-    else:
-        decoded = [one.decoded(settings) for one in spans] or decoded_on(
-            benches, models, calibration.sharpness, posteriors=False
-        )
-        noise = confirmation_noise(hidden, decoded, calibration)
-    return Check(noise, explained(hidden, _posteriors_on(benches, models, calibration.sharpness)))

@@ -90,7 +90,7 @@ def fit_with_tagger(
     if model.choice_ is not None and latest is not None:
         if not model._chose_before or model.choice_.with_tagger is None:
             found = calibrated_with(prepared, model.choice_, TAGGER, latest, engines=model.engines())
-            model.choice_ = model.choice_._replace(with_tagger=found[0], check=found[1])
+            model.choice_ = model.choice_._replace(with_tagger=found)
         model.calibration_ = model.choice_.with_tagger or model.calibration_
         model.meta_["calibration"] = model.calibration_._asdict()
         with closing(model._engine(prepared.corpus, weighed, prepared.known)) as engine:
