@@ -134,8 +134,8 @@ def scores(result: Result, split: str | None) -> tuple[float, float, float, floa
 
 
 def shapes() -> None:
-    print("| crowd | vote | span vote | best fixed setting of BSC | default | chosen | estimate | with temper 0.7 |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| crowd | vote | span vote | best fixed setting of BSC | default | chosen | with temper 0.7 |")
+    print("|---|---|---|---|---|---|---|")
     for name in SHAPES:
         corpus = simulated(name)
         result = quorate.aggregate(corpus)
@@ -155,7 +155,7 @@ def shapes() -> None:
         less = scores(quorate.aggregate(corpus, temper=0.7), None)[0]
         print(
             f"| {name.replace('_', ' ')} | {vote:.1f} | {span_vote:.1f} | {fixed[best]:.1f} ({best}) | "
-            f"{scores(result, None)[0]:.1f} | {what} | {result.certificate} | {less:.1f} |",
+            f"{scores(result, None)[0]:.1f} | {what} | {less:.1f} |",
             flush=True,
         )
 
@@ -202,7 +202,7 @@ def groups(splits: list[str], tagger: str | None) -> None:
     for name in ("ner", "pico"):
         corpus = quorate.read(DATA / f"{name}.jsonl.gz")
         result = quorate.aggregate(corpus, tagger=tagger)
-        print(f"\n{name.upper()}: estimate from agreement {result.certificate}\n")
+        print(f"\n{name.upper()}\n")
         print(
             "| split | F1 | precision expected / actual, least sure quarter of documents | 2nd | 3rd | surest | all |"
         )

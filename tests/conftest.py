@@ -59,7 +59,6 @@ LONG = (
     "edges/test_report_in_browser.py",
     "edges/test_same_bytes.py",
     "golden/",
-    "oracle/test_estimate_from_agreement.py",
     "oracle/test_jax_engine.py",
     "oracle/test_rivals.py",
     "property/test_names_and_order.py",

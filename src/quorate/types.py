@@ -1,10 +1,10 @@
-"""Every type that a function of this package gives back, for annotations: ``from quorate.types import Certificate``.
+"""Every type that a function of this package gives back, for annotations: ``from quorate.types import Expected``.
 
 Those that people make or call by name are in :mod:`quorate` itself, and those of scores, formats, audits and so on in
 the modules of these names; the others are here.
 
 >>> import quorate
->>> isinstance(quorate.aggregate(quorate.sample(), "mv").certificate, Certificate)
+>>> isinstance(quorate.aggregate(quorate.sample(), "mv").expected, Expected)
 True
 """
 
@@ -33,11 +33,11 @@ from quorate.model.start import Start
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
 from quorate.result.calibration import Calibration
-from quorate.result.certificate import Certificate, Check, Expected, SpanTallies
 from quorate.result.habits import SpanHabits
 from quorate.result.layers import LayeredConsensus
 from quorate.result.result import Accepted
 from quorate.result.sources import SourceKind, Sources, Together
+from quorate.result.tallies import Expected, SpanTallies
 from quorate.taggers import Tagger
 from quorate.taggers.loop import TaggerRound
 
@@ -49,9 +49,7 @@ __all__ = [
     "AnnotatorSummaries",
     "AnnotatorSummary",
     "Calibration",
-    "Certificate",
     "Change",
-    "Check",
     "Choice",
     "Claims",
     "Curve",

@@ -44,16 +44,16 @@ def test_next_as_a_table(run: Run, crowd: str) -> None:
     code, out, err = run("next", crowd, "-n", 4)
     assert code == 0
     assert len(out.splitlines()) == 5
-    assert re.search(r"quorate: (estimated F1 [\d.]+ \(|no estimate of F1: )", err)
+    assert re.search(r"quorate: agreement [\d.]+ \(Krippendorff's alpha\)", err)
     assert "go on: " in err or "stop: " in err
 
 
-def test_the_f1_of_next_is_that_of_aggregate(run: Run, sample: Corpus) -> None:
+def test_the_agreement_of_next_is_that_of_aggregate(run: Run, sample: Corpus) -> None:
     with written_whole("sample.jsonl") as stream:
         write_corpus(sample, stream)
     told = run("aggregate", "sample.jsonl", "-o", "out.jsonl", "--save", "m.quorate", "--tagger", "none")[2]
-    (estimate,) = re.findall(r"estimated F1 .*", told)
-    assert estimate in run("next", "sample.jsonl", "--model", "m.quorate", "-n", 2)[2]
+    (agreement,) = re.findall(r"agreement [\d.]+", told)
+    assert agreement in run("next", "sample.jsonl", "--model", "m.quorate", "-n", 2)[2]
 
 
 def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,7 @@ import pytest
 import simulated_crowds as crowds
 import quorate
 from processes import Start
-from quorate import Corpus
-from quorate.cli.summaries import _beside_a_vote
+from quorate import Corpus, score
 from quorate.formats.jsonl import write_corpus
 from quorate.model.settings import present_names
 from quorate.storage.files.atomic import written_whole
@@ -44,9 +44,10 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     corpus = quorate.read(crowd)
     assert [line["id"] for line in lines] == [d.id for d in corpus]
     assert all(len(line["tags"]) == len(line["tokens"]) == len(line["token_confidence"]) for line in lines)
-    assert re.match(r"quorate: 60 documents combined; estimated F1 [\d.]+ \([\d.]+ to [\d.]+\) from agreement\n", err)
+    alpha = f"agreement {score.token_alpha(corpus):.2f} (Krippendorff's alpha)"
+    gold = r"F1 [\d.]+ \([\d.]+ to [\d.]+\) by the gold of 60 documents"
+    assert re.match(rf"quorate: 60 documents combined\nquorate: {re.escape(alpha)}; {gold}\n", err)
     assert "written to out.jsonl (model: m.quorate, settings: meta.json)" in err
-    assert "agreement cannot show mistakes that everybody shares; quorate audit can" in err
     assert "gold in the input was not used" in err
     assert all(len(line) <= 80 for line in err.splitlines())
     meta = json.loads((tmp_path / "meta.json").read_text())
@@ -392,16 +393,16 @@ def test_warnings_for_idle_annotators_and_bare_documents(run: Run, crowd: Path) 
     assert "warning: no annotator for z: tagged from the text alone" in err
 
 
-@pytest.mark.parametrize(
-    ("explained", "told"),
-    [
-        (0.0, "predicts hidden ones no better than a plain vote"),
-        (0.004, "predicts hidden ones no better than a plain vote"),
-        (0.231, "leaves 23 % less unexplained than a plain vote does"),
-    ],
-)
-def test_a_model_is_called_better_than_a_vote_only_where_it_is(explained: float, told: str) -> None:
-    assert _beside_a_vote(explained) == told
+def test_where_f1_is_not_known_the_command_that_tells_it_is_named(run: Run, crowd: Path, tmp_path: Path) -> None:
+    bare = Corpus([replace(one, gold=None) for one in quorate.read(crowd)])
+    with written_whole("bare.jsonl") as stream:
+        write_corpus(bare, stream)
+    alpha = f"agreement {score.token_alpha(bare):.2f} (Krippendorff's alpha)"
+    named = run("aggregate", "bare.jsonl", "-o", "a name.jsonl", "--method", "mv")[2]
+    assert f"quorate: {alpha}; F1 unknown: quorate audit plan 'a name.jsonl' -n 30 -o audit.jsonl\n" in named
+    assert run("audit", "plan", "a name.jsonl", "-n", 30, "-o", "audit.jsonl")[0] == 0
+    elsewhere = run("aggregate", "bare.jsonl", "-o", "out.conll", "--method", "mv")[2]
+    assert f"quorate: {alpha}; F1 unknown without a check (quorate audit)\n" in elsewhere
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
@@ -692,14 +693,21 @@ def test_where_no_document_is_accepted_it_says_what_to_ask_for(run: Run) -> None
         write_corpus(crowds.careful_three(20), stream)
     code, _, err = run("aggregate", "doubtful.jsonl", "-o", "c.jsonl", "--accept", "0.95", "--review", "r.jsonl")
     assert code == 0, err
-    assert "no document meets that precision: all of them (20 documents) are in r.jsonl (ask for less, or for" in err
+    assert "no document is above the cut: all of them (20 documents) are in r.jsonl (ask for less, or for" in err
 
 
 def test_accepted_documents_and_those_to_review_are_all(run: Run, whole_crowd: Path, sample: Corpus) -> None:
     code, _, err = run("aggregate", whole_crowd, "-o", "sure.jsonl", "--accept", "0.99", "--review", "unsure.jsonl")
     assert code == 0, err
     sure, unsure = (records(Path(name).read_text()) for name in ("sure.jsonl", "unsure.jsonl"))
-    assert f"{len(sure)} of {len(sample)} documents accepted" in err
+    assert (
+        f"{len(sure)} of {len(sample)} documents are at or above the cut, {len(unsure)} below it are in unsure.jsonl"
+        in err
+    )
+    assert re.search(
+        r"the cut is a mean confidence of 0\.\d{3} in a document's spans: a ranking, checked by nobody", err
+    )
+    assert "are right" not in err
     assert sure
     assert unsure
     assert sorted(r["id"] for r in sure + unsure) == sorted(d.id for d in sample)

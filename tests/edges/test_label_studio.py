@@ -527,12 +527,12 @@ def test_a_sync_prints_how_good_it_is_and_whom_to_trust() -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         first, head, *rows = done.stdout.splitlines()
-        assert first.startswith("no estimate of F1: ")
+        assert first == "no agreement to measure"
         assert head.split()[:2] == ["annotator", "labels"]
         assert sorted(row.split()[0] for row in rows) == ["1", "2", "3"]
         told = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
     record = json.loads(told.stdout)
-    assert (record["project"], record["tasks"], record["kept"], record["estimate"]) == (1, 2, 2, None)
+    assert (record["project"], record["tasks"], record["kept"], record["agreement"]) == (1, 2, 2, None)
     assert [row["name"] for row in record["annotators"]] == ["1", "2", "3"]
     assert told.stderr == ""
 

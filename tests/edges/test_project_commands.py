@@ -329,7 +329,7 @@ def test_other_outputs_are_told_as_such(run: Run, tmp_path: Path) -> None:
 def test_every_output_has_the_accepted_documents_alone(run: Run, tmp_path: Path) -> None:
     options = 'output = ["sure.jsonl", "also.jsonl"]\naccept = 0.9\nreview = "unsure.jsonl"\n'
     project(tmp_path, QUICK + options)
-    assert " of 60 documents accepted" in run("run")[2]
+    assert " of 60 documents are at or above the cut" in run("run")[2]
     assert (tmp_path / "also.jsonl").read_bytes() == (tmp_path / "sure.jsonl").read_bytes()
     kept, left = len(lines(tmp_path / "sure.jsonl")), len(lines(tmp_path / "unsure.jsonl"))
     assert kept + left == 60
@@ -341,16 +341,16 @@ def test_every_output_has_the_accepted_documents_alone(run: Run, tmp_path: Path)
         assert json.loads(run(*again, "--json")[1])["accepted"] == by_hand
 
 
-def test_quiet_or_not_the_estimate_is_kept(run: Run, tmp_path: Path) -> None:
+def test_quiet_or_not_the_agreement_is_kept(run: Run, tmp_path: Path) -> None:
     project(tmp_path, "")
     _, out, said = run("run", "--quiet")
     assert (out, said) == ("", "")
     version = Store(tmp_path).latest
     assert version is not None
-    assert version.certificate["f1"] is not None
+    assert version.agreement is not None
 
 
-def test_layers_have_an_estimate_and_keep_their_settings(run: Run, tmp_path: Path) -> None:
+def test_layers_have_an_agreement_and_keep_their_settings(run: Run, tmp_path: Path) -> None:
     def write_nested(name: str, documents: slice) -> None:
         with (tmp_path / "exports" / name).open("w") as stream:
             for one in quorate.sample().documents[documents]:
@@ -364,10 +364,10 @@ def test_layers_have_an_estimate_and_keep_their_settings(run: Run, tmp_path: Pat
     (tmp_path / "exports").mkdir()
     write_nested("a.jsonl", slice(0, 120))
     (tmp_path / "quorate.toml").write_text('inputs = ["exports/*.jsonl"]\n[aggregate]\nlayers = "auto"\n')
-    assert "F1 " in run("run")[2]
+    assert "agreement " in run("run")[2]
     write_nested("b.jsonl", slice(120, 124))
     assert "settings as chosen in version 1" in run("run")[2]
-    assert json.loads(run("diff", "--json")[1])["scores"][0] is not None
+    assert json.loads(run("diff", "--json")[1])["agreement"][0] is not None
 
 
 def test_a_folder_as_output_is_kept_restored_and_replaced(run: Run, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import struct
 import sys
 import termios
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -83,9 +84,8 @@ def test_a_summary_on_a_terminal_begins_with_the_answer_and_is_wrapped(start: St
     (small.parent / name).parent.mkdir()
     lines = on_a_terminal(start, small.parent, "aggregate", small.name, "-o", name, "--save", "m.quorate", "--verbose")
     said = [line for line in lines if line.startswith(("quorate: ", "         "))]
-    assert re.fullmatch(
-        r"quorate: 60 documents combined; estimated F1 [\d.]+ \([\d.]+ to [\d.]+\) from agreement", said[0]
-    )
+    assert said[0] == "quorate: 60 documents combined"
+    assert said[1].startswith("quorate: agreement 0.")
     at = said.index("quorate: written to")
     assert said[at + 1 : at + 3] == [
         f"         {name}",
@@ -378,27 +378,26 @@ def test_json_of_a_fit_says_what_its_summary_says(run: Run, small: Path) -> None
     found = parsed(out)
     assert found["documents"] == 60
     assert found["written"] == {"consensus": "sure.jsonl", "review": "rest.jsonl", "settings": "meta.json"}
-    certificate = quorate.aggregate(quorate.read(small)).certificate
-    assert found["estimate"]["f1"] == pytest.approx(certificate.f1, abs=1e-12)  # unrounded
-    assert found["no_estimate"] is None
+    assert found["agreement"] == pytest.approx(quorate.score.token_alpha(quorate.read(small)), abs=1e-12)  # unrounded
+    assert found["f1"]["by"] == "gold"
+    assert found["f1"]["low"] <= found["f1"]["value"] <= found["f1"]["high"]
+    assert 0 < found["accepted"]["cut"] < 1
     assert found["accepted"]["documents"] == len(Path("sure.jsonl").read_text().splitlines())
     assert found["accepted"]["review"] == len(Path("rest.jsonl").read_text().splitlines())
     assert found["why"] == json.loads(Path("meta.json").read_text())["why"]
     assert found["notes"] == ["the gold in the input was not used (--known inline uses it)"]
 
 
-def test_json_has_why_there_is_no_estimate(run: Run, tmp_path: Path) -> None:
-    alone = Corpus(list(crowds.disjoint_batches(16)))
+def test_json_of_annotators_who_share_no_document_has_no_agreement(run: Run, tmp_path: Path) -> None:
+    alone = Corpus([replace(one, gold=None) for one in crowds.disjoint_batches(16)])
     written(alone, tmp_path / "few.jsonl")
     code, out, _ = run("aggregate", "few.jsonl", "-o", "out.jsonl", "--json")
     assert code == 0
     found = parsed(out)
-    assert found["estimate"] is None
-    assert found["no_estimate"]
+    assert found["agreement"] is found["f1"] is None
     err = run("aggregate", "few.jsonl", "-o", "out.jsonl")[2]
-    assert err.startswith(f"quorate: {len(alone)} documents combined; F1 unknown without a check (quorate audit)\n")
-    assert f"quorate: no estimate of F1: {found['no_estimate']}\n" in err
-    assert "estimated" not in err
+    to_know = f"quorate audit plan out.jsonl -n {min(len(alone), 30)} -o audit.jsonl"
+    assert f"quorate: no agreement to measure; F1 unknown: {to_know}\n" in err
 
 
 def test_a_summary_says_when_confidence_is_not_calibrated(run: Run, tmp_path: Path) -> None:

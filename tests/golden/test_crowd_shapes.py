@@ -11,7 +11,7 @@ import simulated_crowds as crowds
 import quorate
 from quorate import Corpus, Result, score
 from quorate.corpus.records import hard_tags
-from quorate.corpus.simulate import Behaviour, crowd, with_copies
+from quorate.corpus.simulate import with_copies
 from quorate.estimators.options import EvidenceName
 
 LONGEST_MARK = "the token model prefers the longest mark where spans are overlooked whole: 0.7 behind a token vote"
@@ -146,12 +146,3 @@ def test_a_majority_that_never_marks_a_type() -> None:
     gold = [document.gold or () for document in corpus]
     found, voted = (score.strict_by_type(quorate.aggregate(corpus, method).tags, gold) for method in ("auto", "mv"))
     assert found["ORG"].recall > 0.85 > voted["ORG"].recall
-
-
-def test_what_breaks_a_shared_mistake_cannot_be_seen() -> None:
-    """Everybody starts spans late: the consensus does too, and its certificate does not know."""
-    late = {f"a{n}": Behaviour(miss=0.1, start_late=0.9) for n in range(5)}
-    result = quorate.aggregate(crowd(crowds.sentences(300), late, seed=1))
-    assert f1(result) < 75
-    assert result.certificate.low is not None
-    assert 100 * result.certificate.low > f1(result)

@@ -53,7 +53,6 @@ def test_ner_default(ner_result: Result) -> None:
     tags, gold, entropy = on_split(ner_result, "test")
     assert score.strict(tags, gold).f1 > 0.775
     assert entropy < 0.45
-    assert ner_result.certificate.holds(score.strict(tags, gold).f1)
     assert all(ner_result.tagset.is_valid(sequence) for sequence in ner_result.tags)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
-from scipy.stats import norm, truncnorm
+from scipy.stats import truncnorm
 
 import simulated_crowds as crowds
 import quorate
@@ -23,7 +23,7 @@ from quorate.model.engines.factory import Engines
 from quorate.model.prepared import prepare
 from quorate.model.settings import Evidence, Settings
 from quorate.result.calibration import AS_STATED, Calibration
-from quorate.result.certificate import Check, SpanTallies, certify, expected_scores
+from quorate.result.tallies import SpanTallies, expected_scores
 
 
 def test_the_span_map_is_found_from_confirmations() -> None:
@@ -85,8 +85,7 @@ def test_where_two_powers_are_as_good_the_mean_lies_between() -> None:
 
 def test_a_true_span_that_was_missed_is_never_quite_impossible() -> None:
     """Whoever is expected to mark nearly all, and somewhat more than that, still misses one in fifty."""
-    nobody = np.zeros(1, np.int64)
-    missed = Confirmations(nobody, nobody, np.array([False]), np.array([0.95]), np.array([1.0]))
+    missed = Confirmations(np.array([False]), np.array([0.95]), np.array([1.0]))
     assert missed.loss(0.2) == pytest.approx(-np.log(0.02))
     assert missed.loss(-0.2) == pytest.approx(-np.log(1 - 0.95 * np.exp(-0.2)))
 
@@ -96,8 +95,7 @@ def test_the_gain_of_habits_is_the_likeliest(gain: float) -> None:
     rng = np.random.default_rng(2)
     stated, habit = rng.beta(4, 1, 400), rng.uniform(0.3, 0.7, 400)
     confirmed = rng.random(400) < stated * habit * np.exp(gain)
-    nobody = np.zeros(400, np.int64)
-    found = Confirmations(nobody, nobody, confirmed, habit, stated)
+    found = Confirmations(confirmed, habit, stated)
     usual = 0.21
 
     def loss(log_gain: float) -> float:
@@ -149,29 +147,6 @@ def test_what_is_expected_by_hand() -> None:
     assert found.precision == pytest.approx(right / 3)
     assert found.recall == pytest.approx(right / true)
     assert found.f1 == pytest.approx(2 * right / (3 + true))
-
-
-def test_an_estimate_by_hand() -> None:
-    many = SpanTallies(*(np.tile(column, 100) for column in tallies_by_hand()))
-    right = expit(logit(np.array([0.9, 0.8, 0.7])) - 1.0)
-    expected = 2 * right.sum() / (3 + 3.5)
-    above = np.array([2 * right[:2].sum(), 0.0, 2 * right[2]])
-    below = np.array([2.0, 0.0, 1.0]) + np.array([2.2, 0.6, 0.7])
-    by_chance = np.sqrt(100 * ((above - expected * below) ** 2).sum()) / (100 * below.sum())
-    doubt = np.sqrt(expected * (1 - expected))
-    half = norm.ppf(0.95) * np.sqrt((0.11 * doubt) ** 2 + (0.03 * expected) ** 2 + by_chance**2)
-    found = certify(many, Check(0.03, 0.4))
-    f1 = expected - 0.09 * doubt
-    assert found[:3] == pytest.approx((f1, f1 - half, f1 + half), rel=1e-3)
-    assert found[3:] == (0.4, "")
-
-
-def test_an_interval_that_tells_nothing_is_not_given() -> None:
-    few = tallies_by_hand()
-    assert not certify(few, Check(0.5)).given
-    assert certify(few, Check(reason="because")).reason == "because"
-    nothing = np.zeros(3)
-    assert "nothing" in certify(SpanTallies(nothing, nothing, nothing, few.sharp, few.blunt), Check()).reason
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 15])

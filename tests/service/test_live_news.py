@@ -34,7 +34,7 @@ def publisher(team: Team) -> Publisher:
     team.database.change(lambda connection: [add_text(connection, f"d{n}", f"Ada sang {n}") for n in range(4)])
     made = Publisher(team.database)
     counts = {"documents": 3, "labels": 6, "spans": 3, "known": 0}
-    fit = {"estimate": {"f1": 0.8, "low": 0.7, "high": 0.9}, "annotators": []}
+    fit = {"agreement": 0.74, "annotators": []}
     made.tell("refit", 5, {**counts, **fit}, {1: row(0.9), 2: row(0.3), 3: row(0.3)})
     return made
 
@@ -210,7 +210,7 @@ def test_progress_has_the_last_counts_and_the_last_fit(team: Team, publisher: Pu
     publisher.queues(9, {}, {})
     told = team.client(Role.REVIEWER).get("/api/v1/progress").json()
     assert (told["version"], told["event"], told["labels"], told["known"]) == (3, 9, 7, 1)
-    assert told["fit"]["estimate"] == {"f1": 0.8, "low": 0.7, "high": 0.9}
+    assert told["fit"]["agreement"] == 0.74
     assert told["fit"]["version"] == 1
 
 

@@ -48,7 +48,7 @@ def test_figures_are_what_a_count_says(any_team: Team) -> None:
     assert found.leases == 1
     assert found.cost == 7.5
     assert [count for _, count in found.days][-1] == 5
-    assert (found.estimate, found.spans, found.audited) == (None, 0, None)
+    assert (found.agreement, found.spans, found.audited) == (None, 0, None)
 
 
 def test_days_without_labels_are_there(team: Team) -> None:
@@ -77,12 +77,10 @@ def test_it_says_how_good_it_is_and_by_what(team: Team) -> None:
         found = progress_of(connection)
         spans = sum(len(row.spans) for row in connection.execute(select(tables.consensus)))
     assert found.spans == spans > 0
-    assert found.estimate is not None
+    assert found.agreement is not None
     page = manager.get("/progress").text
-    if found.estimate.f1 is None:
-        assert found.estimate.reason in page
-    else:
-        assert f"Estimated from agreement, F1 is {100 * found.estimate.f1:.1f}" in page
+    assert f"Annotators agree with Krippendorff's alpha {found.agreement:.2f}." in page
+    assert "F1 is unknown" in page
     assert "Audited F1" not in page
     audit = manager.post("/api/v1/audits", json={"documents": 12}).json()
     check_all(team, audit["id"])

@@ -35,7 +35,7 @@ def test_a_fit_that_takes_a_choice_over_is_the_fit_that_made_it(
     monkeypatch.setattr("quorate.estimators.bsc.choose", _never)
     again = BSC().fit(crowd, choice=kept)
     assert again.result_.tags == fitted.result_.tags
-    assert again.result_.certificate == fitted.result_.certificate
+    assert again.result_.expected == fitted.result_.expected
     np.testing.assert_array_equal(again.result_.confidence, fitted.result_.confidence)
     assert again.settings_ == fitted.settings_
     assert again.calibration_ == fitted.calibration_

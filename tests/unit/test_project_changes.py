@@ -25,7 +25,6 @@ def version(**parts: Any) -> Version:
         "consensus": "",
         "model": None,
         "annotators": "",
-        "certificate": {},
         "counts": {},
         "chosen": 1,
     }

@@ -309,25 +309,9 @@ def test_a_stranger_in_new_documents(model: BSC) -> None:
     assert found["matrices"]["of"].keys() == {"0"}
 
 
-def test_the_certificate_is_shown_whole(sample: Corpus) -> None:
-    model = quorate.api.estimator().fit(sample)
-    estimate, expected = model.result_.certificate, model.result_.expected
-    found = plain(collect(model, model.result_, title="", documents=0))["certificate"]
-    assert {row["name"]: row["value"] for row in found["rows"]} == pytest.approx(expected._asdict(), abs=1e-5)
-    assert {name: found[name] for name in estimate._fields} == pytest.approx(estimate._asdict(), abs=1e-5)
-
-
-def test_without_an_estimate_the_reason_is_shown(sample: Corpus) -> None:
-    model = bsc("bsc-seq", max_iter=2).fit(sample)
-    found = plain(collect(model, model.result_, title="", documents=0))["certificate"]
-    assert found["f1"] is found["low"] is found["high"] is None
-    assert found["reason"] == model.result_.certificate.reason != ""
-
-
 def test_without_probabilities_there_is_no_report_and_no_advice(sample: Corpus, tmp_path: Path) -> None:
     """Fixed settings keep none if so asked; both say what to do, and so does what is expected."""
     model = bsc("bsc-seq", max_iter=2, probabilities=False).fit(sample)
-    assert not model.result_.certificate.given
     asked = (
         lambda: model.result_.expected,
         lambda: write_report(model, tmp_path / "r.html", documents=2),
@@ -344,7 +328,6 @@ def test_chosen_settings_say_why(sample: Corpus) -> None:
     found = plain(collect(model, model.result_, title="", documents=5))
     assert model.result_.choice is not None
     assert found["chosen"] == model.result_.choice.reasons
-    assert found["certificate"]["f1"] == pytest.approx(model.result_.certificate.f1, abs=1e-5)
     assert all("why" in document for document in found["documents"]["list"])
 
 

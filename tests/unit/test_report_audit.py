@@ -82,16 +82,8 @@ def test_a_checked_audit_is_told(sample: Corpus, model: BSC, audit: Audit) -> No
     scored = {kind for kind, scores in audit.by_type.items() if scores.seen >= 10}
     assert {row.name for row in found.scores[1:]} == scored
     assert set(found.few) == set(audit.by_type) - scored
-    assert found.expected is None  # the settings were fixed, so that nobody was hidden
     assert f"{100 * audit.f1.low:.1f} and {100 * audit.f1.high:.1f}" in report.findings[0].text
     json.dumps(plain(report), allow_nan=False)
-
-
-def test_no_estimate_before_is_no_estimate(sample: Corpus) -> None:
-    from quorate.report.audits import _expected_f1
-
-    assert _expected_f1(quorate.aggregate(sample)) is not None
-    assert _expected_f1(quorate.aggregate(sample, "mv")) is None
 
 
 def test_reliability_of_all_documents_is_that_against_gold(sample: Corpus, model: BSC) -> None:

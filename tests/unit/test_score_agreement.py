@@ -132,6 +132,34 @@ def test_the_size_of_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert score.measure_agreement(quorate.sample()) == whole
 
 
+@pytest.mark.parametrize("block", [1, 7, 1 << 18])
+def test_alpha_in_one_pass_is_that_of_all_measures(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr("quorate.evaluate.metrics.description._BLOCK", block)
+    unseen: list[tuple[Tag | SoftTag, ...]] = [(None, "B-X", "O"), ("O", {"B-X": 0.8, "O": 0.2}, None)]
+    odd = Document("odd", ("a", "b", "c"), dict(zip("xy", unseen, strict=True)))
+    alone = Document("alone", ("a",), {"x": ("B-Z",)})
+    corpus = Corpus([alone, odd, *quorate.sample().documents[:50]])
+    assert score.token_alpha(corpus) == pytest.approx(score.measure_agreement(corpus).alpha, abs=1e-12)
+
+
+def test_alpha_of_layers_lies_between_theirs_and_is_theirs_where_they_are_alike() -> None:
+    sample = quorate.sample()
+    some, others = Corpus(sample.documents[:100]), Corpus(sample.documents[100:])
+    one, other, both = score.token_alpha(some), score.token_alpha(others), score.token_alpha(some, others)
+    assert one is not None
+    assert other is not None
+    assert both is not None
+    assert min(one, other) < both < max(one, other)
+    assert score.token_alpha(some, some) == pytest.approx(one, abs=1e-12)
+
+
+def test_alpha_of_nobody_or_of_one_label_is_none() -> None:
+    assert score.token_alpha(Corpus([])) is None
+    assert score.token_alpha(Corpus([Document("1", ("a",), {"x": ("O",)})])) is None
+    assert score.token_alpha(Corpus([Document("1", ("a",), {"x": ("O",), "y": ("O",)})])) is None
+    assert score.token_alpha(Corpus([Document("1", ("a",), {"x": (None,), "y": ("O",)})])) is None
+
+
 def test_plain_labels_have_no_span_measures() -> None:
     found = score.measure_agreement(corpus_of({"ann": ["NOUN", "VERB"], "bob": ["NOUN", "NOUN"]}))
     assert (found.span_f1, found.unitizing_alpha) == (None, None)

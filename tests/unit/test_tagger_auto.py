@@ -114,7 +114,7 @@ def test_a_fit_with_the_choice_of_another_takes_the_tagger_too_and_judges_nothin
     again = BSC().fit(joined.result_.corpus, choice=joined.choice_)
     assert again.result_.tags == joined.result_.tags
     assert again.calibration_ == joined.calibration_
-    assert again.result_.certificate == joined.result_.certificate
+    assert again.result_.expected == joined.result_.expected
 
 
 def test_where_words_tell_nothing_it_is_left_out_without_a_trace() -> None:

@@ -1,4 +1,4 @@
-"""How many spans nobody touched: what documents, certificates and dials expect beyond what was marked."""
+"""How many spans nobody touched: what documents and dials expect beyond what was marked."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ from quorate.errors import InputError, SettingsError, knows_its_options
 from quorate.estimators.capabilities import Advises
 from quorate.estimators.comparison import compared_with_nobody, not_judged
 from quorate.estimators.layered import KnownInLayers, LayeredModel
+from quorate.evaluate.describe import agreement_of
 from quorate.formats.notes import some
 from quorate.model.prepared import Known
 from quorate.model.settings import check_number, choice
-from quorate.result.certificate import Certificate
 from quorate.result.layers import LayeredResult
 from quorate.wording import counted
 
@@ -63,9 +63,9 @@ class Advice(NamedTuple):
     """What to ask for, the best first; what that batch should change; and whether to ``stop`` instead, and why.
 
     ``change`` is about the documents of ``suggestions``; ``stop`` and ``reason`` may be about more (20 at least).
-    ``estimate`` is the F1 as it is now, estimated from agreement, or why it cannot be. Of the annotators ``not_judged``
-    nothing tells how good they are, as they share no document with anybody; where most documents are theirs alone,
-    nothing tells when to ``stop`` either. If there is but one of them, a second annotator is suggested. With
+    ``agreement`` is that of the annotators as it is now (Krippendorff's alpha). Of those ``not_judged`` nothing tells
+    how good they are, as they share no document with anybody; where most documents are theirs alone, nothing tells when
+    to ``stop`` either. If there is but one of them, a second annotator is suggested. With
     ``nobody_left`` to ask there is no suggestion, and ``stop`` does not say that the consensus is good enough.
     """
 
@@ -73,7 +73,7 @@ class Advice(NamedTuple):
     change: Change
     stop: bool
     reason: str
-    estimate: Certificate = Certificate()
+    agreement: float | None = None
     not_judged: tuple[str, ...] = ()
     nobody_left: bool = False
 
@@ -194,11 +194,11 @@ def _advice(
     reason: str,
 ) -> Advice:
     """The advice, unless most documents were labelled by those alone of whom nothing tells how good they are."""
-    estimate = LayeredResult({view.layer: view.result for view in views}).certificate
+    agreement = agreement_of(LayeredResult({view.layer: view.result for view in views}))
     labelled = [set(document.annotations) for document in documents if document.annotations]
     if 2 * sum(who <= alone for who in labelled) > len(labelled):
         stop, reason = False, not_judged(sorted(alone))
-    return Advice(suggestions, change, stop, reason, estimate, tuple(sorted(alone)))
+    return Advice(suggestions, change, stop, reason, agreement, tuple(sorted(alone)))
 
 
 def _names(views: Sequence[View]) -> tuple[str, ...]:

@@ -362,12 +362,13 @@ def _as_csv(columns: tuple[str, ...], rows: list[list[Any]], path: str) -> str:
 
 def _verdict(advice: Advice) -> list[str]:
     """The answer, and the figures that it rests on."""
+    from quorate.cli.summaries import agreement_in_words
     from quorate.estimators.comparison import not_judged
 
     change = advice.change
     # Where nobody is left to ask that is no advice to stop: the consensus may be good, or not.
     verdict = "" if advice.nobody_left else "stop: " if advice.stop else "go on: "
-    lines = [f"{verdict}{advice.reason}", advice.estimate.in_words]
+    lines = [f"{verdict}{advice.reason}", agreement_in_words(advice.agreement)]
     alone = not_judged(advice.not_judged)
     if advice.reason == alone:
         return lines

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.layered import KnownInLayers, LayeredModel
     from quorate.estimators.voting import MajorityVote
+    from quorate.evaluate.describe import KnownF1
     from quorate.formats.layers import Layers
     from quorate.model.prepared import Known
     from quorate.result.layers import LayeredResult
@@ -62,7 +63,7 @@ class Job:
     telling: Telling
     given: Given
     reading: LayeredReading
-    estimates: bool = False  # the estimate of F1 is wanted, whoever is told
+    reports: bool = False  # a report is made of it, which goes by the probabilities of all labels
 
     @property
     def layers(self) -> str:
@@ -89,17 +90,14 @@ class Job:
 
     def estimator(self) -> BSC | CRFMA | MajorityVote:
         """A new estimator, which keeps the probabilities that are asked for."""
-        from quorate.choose.choice import settings_left_open
-
         model = self.chosen.estimator()
         params = model.get_params()
         if "probabilities" in params:
             soft = self.writing.soft() or self.writing.soft(self.keeping.review)
-            asked = soft or self.estimates or self.guaranteed_precision is not None
-            # Only an estimate and an expectation are told from them, which take a lot of memory in a large corpus.
-            estimated = settings_left_open(params) or params["precision"] is not None or params["recall"] is not None
-            told = self.telling.tells and bool(estimated)
-            model.set_params(probabilities=asked or told or self.keeping.report is not None)
+            asked = soft or self.reports or self.guaranteed_precision is not None or self.keeping.report is not None
+            # Expected scores need them, and they take a lot of memory in a large corpus.
+            expected = params["precision"] is not None or params["recall"] is not None
+            model.set_params(probabilities=asked or (self.telling.tells and expected))
         return model
 
     @property
@@ -216,7 +214,7 @@ class Job:
         from quorate.estimators.capabilities import Saves
 
         writing, keeping = self.writing, self.keeping
-        done.accepted = self._accepted(done.result)  # first, as it may say that there is nothing to write
+        done.accepted, done.audited = self._accepted(done.result)  # first, as it may say that there is nothing to write
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
         if keeping.review is not None:
@@ -232,37 +230,42 @@ class Job:
         """The consensus on all documents or, where a precision was asked for, on what meets it."""
         done.not_written += self.writing.write(done.given_out, path, quiet=self.quiet)
 
-    def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed | GuaranteedSpans | None:
-        """What meets a precision that was asked for: by an audit if there is one, else as expected."""
+    def _accepted(
+        self, result: Result | LayeredResult
+    ) -> tuple[Accepted | Guaranteed | GuaranteedSpans | None, KnownF1 | None]:
+        """What meets a precision that was asked for, and F1: by an audit if there is one, else as expected."""
         precision, checked = self.keeping.accept, self.keeping.checked
         if not checked:
-            return None if precision is None else result.accept(precision)
+            return None if precision is None else result.accept(precision), None
         from quorate import audit
+        from quorate.evaluate.describe import KnownF1
 
         found = audit.result(result, checked, max_size=self.reading.options["max_size"])
+        f1 = None if math.isnan(found.f1.value) else KnownF1(*found.f1, found.confidence, found.n, "audit")
         if precision is not None:
             documents = found.accept(precision)
             if not documents.documents:
                 raise SettingsError(_not_shown("documents", "--accept", documents))
-            return documents
+            return documents, f1
         assert self.guaranteed_precision is not None
         spans = found.accept_spans(self.guaranteed_precision)
         if not spans.kept and spans.given:
             raise SettingsError(_not_shown("spans", "--precision", spans))
-        return spans
+        return spans, f1
 
 
 @dataclass
 class Done:
     """What came of a job: a model for each layer, known labels, and which documents or spans were accepted, if asked.
 
-    Without layers there is one, and ``model``, ``result`` and ``meta`` are its own. ``not_written`` are notes of what
-    the formats of the outputs cannot hold.
+    Without layers there is one, and ``model``, ``result`` and ``meta`` are its own. ``audited`` is the F1 of all of it,
+    if an audit was given; ``not_written`` are notes of what the formats of the outputs cannot hold.
     """
 
     fitted: LayeredModel
     known: KnownInLayers
     accepted: Accepted | Guaranteed | GuaranteedSpans | None = None
+    audited: KnownF1 | None = None
     not_written: list[str] = field(default_factory=list)
 
     @property
@@ -311,9 +314,9 @@ class Done:
         written = {"consensus": job.writing.output, "review": keeping.review, "model": keeping.save}
         written |= {"settings": keeping.meta, "report": keeping.report}
         if self.fitted.single is None:
-            told = layers_summary(self.fitted, method, written, self.accepted, shares=shares)
+            told = layers_summary(self.fitted, method, written, self.accepted, audited=self.audited, shares=shares)
         else:
-            told = fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
+            told = fit_summary(self.fitted.single, method, written, self.accepted, audited=self.audited, shares=shares)
         return told._replace(notes=[*told.notes, *self.not_written])
 
 

@@ -187,16 +187,18 @@ def client_of(url: str, **options: Any) -> Client:
 
 
 def _print_result(done: Synced) -> None:
-    """How good the consensus is, as far as that can be told, and whom to trust."""
+    """How far annotators agree, and whom to trust."""
     from quorate.cli.annotator_tables import tables_by_kind
+    from quorate.cli.summaries import agreement_in_words
     from quorate.estimators.comparison import compared_with_nobody, not_judged
+    from quorate.evaluate.describe import agreement_of
 
     if done.result is None:
         return
     for name, result in done.result.layers.items():
         if name:
             tell(f"layer {name}")
-        tell(result.certificate.in_words)
+        tell(agreement_in_words(agreement_of(result)))
         rows, alone = sorted(result.annotators, key=lambda row: -row.n_labels), compared_with_nobody(result.model)
         for heading, table in tables_by_kind(rows[:_MOST_SHOWN], result.sources, alone=alone):
             if heading:
@@ -219,14 +221,14 @@ def _record(project: int, done: Synced) -> dict[str, Any]:
 
 
 def _told(result: Result) -> dict[str, Any]:
-    """How good a consensus is, as far as that can be told, and its annotators."""
+    """How far annotators agree, and how good each is."""
     from quorate.cli.annotator_tables import annotator_record
     from quorate.estimators.comparison import compared_with_nobody
+    from quorate.evaluate.describe import agreement_of
 
-    certificate, alone = result.certificate, compared_with_nobody(result.model)
-    estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None
+    alone = compared_with_nobody(result.model)
     annotators = [annotator_record(row, result.sources, alone) for row in result.annotators]
-    return {"estimate": estimate, "no_estimate": certificate.reason or None, "annotators": annotators}
+    return {"agreement": agreement_of(result), "annotators": annotators}
 
 
 def _again_and_again(

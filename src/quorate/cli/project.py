@@ -100,16 +100,7 @@ def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
 def _in_short(version: Version) -> str:
     counts = version.counts
     known = f", {counted(counts['known'], 'token')} known" if counts["known"] else ""
-    return f"{counted(counts['documents'], 'document')}, {counted(counts['spans'], 'span')}{known}; {_f1(version)}"
-
-
-def _f1(version: Version) -> str:
-    """The estimate from agreement, in words."""
-    from quorate.result.certificate import Certificate
-
-    kept = version.certificate
-    found = Certificate(kept.get("f1"), kept.get("low"), kept.get("high"))
-    return found.in_words if found.given else "no estimate of F1"
+    return f"{counted(counts['documents'], 'document')}, {counted(counts['spans'], 'span')}{known}"
 
 
 def _record(version: Version) -> dict[str, Any]:
@@ -179,16 +170,15 @@ def versions(
         tell("no version yet: quorate run makes the first")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("version", "time (UTC)", "documents", "F1"):
+    for name in ("version", "time (UTC)", "documents", "agreement"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("what changed", overflow="fold")
     for version in found:
-        f1 = version.certificate.get("f1")
         told = version.message or "; ".join(version.changes[:3]) + ("; …" if len(version.changes) > 3 else "")
-        shown = "–" if f1 is None else f"{100 * f1:.1f}"
-        table.add_row(str(version.number), _day(version), f"{version.counts['documents']:,}", shown, cell(told))
+        counts = f"{version.counts['documents']:,}"
+        table.add_row(str(version.number), _day(version), counts, _alpha(version.agreement), cell(told))
     console().print(table)
-    tell(f"F1: estimated from agreement; {size_in_words(store.size())} on disk")
+    tell(f"agreement: Krippendorff's alpha; {size_in_words(store.size())} on disk")
 
 
 @app.command(
@@ -205,7 +195,7 @@ def diff(
     documents: Annotated[int, typer.Option(metavar="N", help="How many documents to show.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Show what changed between two versions: documents, spans, annotators, scores, and what decided it."""
+    """Show what changed between two versions: documents, spans, annotators, agreement, and what decided it."""
     store = Project.here().store
     latest = store.latest
     if latest is None:
@@ -243,9 +233,9 @@ def _print_difference(found: Difference, most: int) -> None:
         f"spans: {spans['added']:,} added, {spans['removed']:,} removed, {spans['label']:,} with another label, "
         f"{spans['bounds']:,} with other bounds"
     )
-    old, new = found.scores
+    old, new = found.agreement
     if (old, new) != (None, None):
-        tell(f"estimated F1 {_score(old)} → {_score(new)} from agreement")
+        tell(f"agreement {_alpha(old)} → {_alpha(new)} (Krippendorff's alpha)")
     for line in found.decided:
         tell(f"because of {line}")
     more = [who for who in found.annotators if not who.is_otherwise]
@@ -274,8 +264,8 @@ def _print_document(one: DocumentChange) -> None:
         tell(f"  {_ARROWS[span.kind]} {' → '.join(ends)}")
 
 
-def _score(f1: float | None) -> str:
-    return "none" if f1 is None else f"{100 * f1:.1f}"
+def _alpha(agreement: float | None) -> str:
+    return "–" if agreement is None else f"{agreement:.2f}"
 
 
 def _annotator(said: tuple[float, float] | None) -> str:

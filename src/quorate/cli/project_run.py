@@ -260,7 +260,7 @@ class Project(NamedTuple):
         """Fit if anything has changed, and see to it that the outputs are in their places. Takes a lock to be held."""
         shutil.rmtree(self.store.work, ignore_errors=True)  # what a run that was killed left behind
         job, latest = self.job(), self.store.latest
-        job = replace(job, telling=replace(job.telling, quiet=quiet), estimates=True)
+        job = replace(job, telling=replace(job.telling, quiet=quiet))
         current = self.current_state(job)
         unchanged = latest is not None and latest.fingerprint == current.fingerprint
         if latest is not None and unchanged and not fresh and set(latest.outputs) == set(self.outputs(job)):
@@ -291,6 +291,8 @@ class Project(NamedTuple):
 
     def _make_version(self, job: Job, current: CurrentState, message: str, *, fresh: bool) -> Outcome:
         """Fit, keep everything, then put the outputs in their places."""
+        from quorate.evaluate.describe import agreement_of
+
         store, latest = self.store, self.store.latest
         store.work.mkdir(parents=True)
         staging = _Staging(store.work)
@@ -326,7 +328,7 @@ class Project(NamedTuple):
             consensus=consensus,
             model=_kept_model(store, done),
             annotators=store.put(json.dumps(_annotators(done)).encode()),
-            certificate=_certificate(done),
+            agreement=agreement_of(done.result),
             accepted=_plain(accepted_record(done.accepted)),
             counts=_counts(done),
             chosen=latest.chosen if latest is not None and kept is not None and kept.used else number,
@@ -335,8 +337,9 @@ class Project(NamedTuple):
         written, told = self._put_in_place(version, places)
         shutil.rmtree(store.work, ignore_errors=True)
         if done.accepted is not None:
-            told = [*acceptance(done.accepted, self.name(str(job.keeping.review)), done.result.certificate), *told]
-        told = [*done.summary(job).notes, *told, *self.overlooked_note(self.overlooked())]
+            told = [*acceptance(done.accepted, self.name(str(job.keeping.review))), *told]
+        summary = done.summary(job)
+        told = [summary.known, *summary.notes, *told, *self.overlooked_note(self.overlooked())]
         if latest is not None:
             told += audits_left_behind(store, latest, version)
         return Outcome(version, True, written, told)
@@ -472,11 +475,6 @@ def _annotators(done: Done) -> list[dict[str, Any]]:
         for layer, model in done.models.items()
         for row in model.result_.annotators
     ]
-
-
-def _certificate(done: Done) -> dict[str, Any]:
-    plain: dict[str, Any] = _plain(done.result.certificate._asdict())
-    return plain
 
 
 def _plain(record: Any) -> Any:

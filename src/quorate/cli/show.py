@@ -171,7 +171,7 @@ def _report_as_a_run(
     """Write the report on what 'quorate run' makes of a project; where nothing is new, that is the last version."""
     job = project.job()
     machine = replace(job.machine, n_jobs=threads, checkpoint=None)
-    job = replace(job, machine=machine, telling=replace(job.telling, quiet=quiet), estimates=True)
+    job = replace(job, machine=machine, telling=replace(job.telling, quiet=quiet), reports=True)
     layers, known = job.read()
     _check_audit(options["audit"], layers)
     kept = project.choice_for(job)

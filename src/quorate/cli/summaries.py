@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.layered import LayeredModel
     from quorate.estimators.voting import MajorityVote
+    from quorate.evaluate.describe import KnownF1
     from quorate.result.ambiguity import Ambiguity
-    from quorate.result.certificate import Certificate
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
 
@@ -23,6 +24,7 @@ __all__ = [
     "Summary",
     "acceptance",
     "accepted_record",
+    "agreement_in_words",
     "ambiguity_summary",
     "fit_summary",
     "layers_summary",
@@ -33,10 +35,13 @@ _Consensus = TypeVar("_Consensus", "Result", "LayeredResult")
 _NEARLY = 0.005  # a recall that is reached, but for rounding
 _NOTE, _WARNING = "note: ", "warning: "
 _UNCHECKED = "F1 unknown without a check (quorate audit)"
+_CHECKED_FIRST = 30  # documents that an audit begins with
 
 
 class Summary(NamedTuple):
     """The answer, what to know (``note:`` or ``warning:``), how it was done; and all of it as ``record``, for JSON.
+
+    ``known`` is the line of the answer that says how good the consensus is, as far as that is known.
 
     >>> Summary(["2 documents combined"], ["note: few"], ["3 passes"], {"documents": 2}).lines(verbose=False)
     ['2 documents combined', 'note: few']
@@ -46,6 +51,7 @@ class Summary(NamedTuple):
     notes: list[str]
     details: list[str]
     record: dict[str, Any]
+    known: str = ""
 
     def lines(self, *, verbose: bool) -> list[str]:
         """In the order in which they are read."""
@@ -69,23 +75,28 @@ def fit_summary(
     written: Mapping[str, str | None],
     accepted: Accepted | Guaranteed | GuaranteedSpans | None = None,
     *,
+    audited: KnownF1 | None = None,
     shares: bool = False,
 ) -> Summary:
-    """What was combined, how good it is as far as that can be told, where it is, and what the user should know.
+    """What was combined, how good it is as far as that is known, where it is, and what the user should know.
 
-    ``written`` are the files by what is in them: ``consensus`` first, which may be ``-``, then others.
+    ``written`` are the files by what is in them: ``consensus`` first, which may be ``-``, then others. F1 is known by
+    gold, or by an audit: ``audited``.
     """
+    from quorate.evaluate.describe import agreement_of, f1_by_gold
+
     result, n_known = _written_of(model.result_, accepted), int(model.meta_["known"])
-    certificate, places = result.certificate, _places(written)
-    answer = [*_acceptance(accepted, places.get("review", ""), certificate), _headline(result, method)]
-    answer += [*_written(places), *_about_the_estimate(result), *_dial(result)]
+    places, agreement = _places(written), agreement_of(result)
+    f1 = audited if n_known else audited or f1_by_gold(result)
+    answer = [*_acceptance(accepted, places.get("review", "")), _headline(result, method)]
+    known = _known_so_far(agreement, f1, _to_know(result, places) if written else None)
+    answer += [known, *_written(places), *_dial(result)]
     if shares:
         answer += ambiguity_summary(result.ambiguity)
-    told = [] if result.choice is None else result.choice.notes
-    notes = [note for note in told if note != f"{_NOTE}{certificate.reason}"]  # which was said with the estimate
+    notes = [] if result.choice is None else result.choice.notes
     notes += [*_known(result, n_known), *_read(result), *_alone(model), *_tagger_note(model)]
     record: dict[str, Any] = {"method": method} | _counts(result)
-    record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
+    record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
     record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": accepted_record(accepted)}
     record |= {"ambiguous": result.ambiguity.share if shares else None}
     record |= {"known_tokens": n_known, "repaired_tags": result.repaired, "written": places}
@@ -96,7 +107,7 @@ def fit_summary(
     if trace is not None:
         record |= {"passes": trace.passes, "seconds": trace.seconds, "bound": trace.bound}
         record["stopped"] = trace.reason.value
-    return Summary(answer, notes, _details(model, method), record)
+    return Summary(answer, notes, _details(model, method), record, known)
 
 
 def layers_summary(
@@ -105,44 +116,56 @@ def layers_summary(
     written: Mapping[str, str | None],
     accepted: Accepted | Guaranteed | GuaranteedSpans | None = None,
     *,
+    audited: KnownF1 | None = None,
     shares: bool = False,
 ) -> Summary:
     """The same of all layers together, and of each."""
+    from quorate.evaluate.describe import agreement_of
+
     result, places = _written_of(fitted.result_, accepted), _places(written)
-    certificate = result.certificate
-    answer = _acceptance(accepted, places.get("review", ""), certificate)
-    answer += [_headline(result, method, f" in {counted(len(result.layers), 'layer')}"), *_written(places)]
+    agreement = agreement_of(result)
+    answer = _acceptance(accepted, places.get("review", ""))
+    answer += [_headline(result, method, f" in {counted(len(result.layers), 'layer')}")]
+    known = _known_so_far(agreement, audited, _to_know(result, places))
+    answer += [known, *_written(places)]
     record: dict[str, Any] = {"method": method, "documents": len(result), "spans": sum(map(len, result.spans))}
-    record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
+    record |= {"agreement": agreement, "f1": None if audited is None else audited._asdict()}
     record |= {"accepted": accepted_record(accepted), "written": places}
     parts = {name: fit_summary(model, method, {}, shares=shares) for name, model in fitted.models_.items()}
-    return _with_layers(answer, record, parts)
+    return _with_layers(answer, record, parts)._replace(known=known)
 
 
 def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str | None]) -> Summary:
     """What was combined, and whom the model had not met."""
+    from quorate.evaluate.describe import agreement_of
+
     if result.single is not None:
         return _predicted(result.single, model, written)
     places = _places(written)
     combined = f"{counted(len(result), 'document')} combined in {counted(len(result.layers), 'layer')}"
-    answer = [f"{combined}; {_UNCHECKED}", *_written(places)]
+    agreement = agreement_of(result)
+    answer = [combined, _known_so_far(agreement, None, _to_know(result, places)), *_written(places)]
     record: dict[str, Any] = {"model": model, "documents": len(result), "spans": sum(map(len, result.spans))}
+    record |= {"agreement": agreement}
     parts = {name: _predicted(one, model, {}) for name, one in result.layers.items()}
     return _with_layers(answer, record | {"written": places}, parts)
 
 
 def _predicted(result: Result, model: str, written: Mapping[str, str | None]) -> Summary:
+    from quorate.evaluate.describe import agreement_of
     from quorate.formats.notes import people
 
-    places = _places(written)
-    answer = [f"{counted(len(result), 'document')} combined; {_unchecked(result)}", *_written(places), *_dial(result)]
+    places, agreement = _places(written), agreement_of(result)
+    answer = [f"{counted(len(result), 'document')} combined"]
+    answer += [_known_so_far(agreement, None, _to_know(result, places) if written else None)]
+    answer += [*_written(places), *_dial(result)]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     notes = []
     if strangers:
         notes.append(f"note: the model does not know {people(strangers)}, and treats them as average")
     notes += _read(result)
     record: dict[str, Any] = {"model": model} | _counts(result) | {"strangers": strangers}
-    record |= {"expected": result.expected if _is_dialled(result) else None}
+    record |= {"agreement": agreement, "expected": result.expected if _is_dialled(result) else None}
     record |= {"repaired_tags": result.repaired, "written": places}
     return Summary(answer, notes, [f"{_size(result)}, model {model}"], record)
 
@@ -165,8 +188,8 @@ def _with_layers(answer: list[str], record: dict[str, Any], parts: Mapping[str, 
     return Summary([*answer, *own], [*everywhere, *notes], details, record | {"layers": layers})
 
 
-def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str, certificate: Certificate) -> list[str]:
-    """How many documents or spans meet the precision that was asked for."""
+def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str) -> list[str]:
+    """How many documents or spans were accepted: by an audit with a guarantee, else by a ranking."""
     from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
 
     if isinstance(accepted, GuaranteedSpans):
@@ -175,15 +198,21 @@ def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str, c
         return _guarantee(accepted, review)
     if not accepted.documents:
         everything = f"all of them ({counted(len(accepted.review), 'document')}) are in {review}"
-        return [f"no document meets that precision: {everything} (ask for less, or for single spans with --precision)"]
-    right = f"of the accepted spans {100 * accepted.precision:.1f} % are right"
-    if certificate.given:
-        return [_how_many(accepted, review), f"{right}, by an estimate from agreement"]
+        return [f"no document is above the cut: {everything} (ask for less, or for single spans with --precision)"]
+    kept, every = len(accepted.documents), len(accepted.documents) + len(accepted.review)
     return [
-        _how_many(accepted, review),
-        f"{right}, as the model states it",
-        f"agreement cannot check that ({certificate.reason})",
+        f"{kept:,} of {every:,} documents are at or above the cut, {len(accepted.review):,} below it are in {review}",
+        f"the cut is a mean confidence of {accepted.cut:.3f} in a document's spans: a ranking, checked by nobody",
     ]
+
+
+def agreement_in_words(agreement: float | None) -> str:
+    """Inter-annotator agreement, as every command has it.
+
+    >>> agreement_in_words(0.741), agreement_in_words(None)
+    ("agreement 0.74 (Krippendorff's alpha)", 'no agreement to measure')
+    """
+    return "no agreement to measure" if agreement is None else f"agreement {agreement:.2f} (Krippendorff's alpha)"
 
 
 def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
@@ -227,35 +256,30 @@ def _counts(result: Result) -> dict[str, Any]:
 
 
 def _headline(result: Result | LayeredResult, method: str, how: str = "") -> str:
-    """The answer: how many documents, and how right they are as far as anything can be said of that."""
+    """The answer: how many documents."""
     from quorate.estimators.methods import DEFAULT_METHOD
 
-    combined = f"{counted(len(result), 'document')} combined{'' if method == DEFAULT_METHOD else f' by {method}'}{how}"
-    certificate = result.certificate
-    if not certificate.given:
-        return f"{combined}; {_unchecked(result)}"
-    return f"{combined}; {certificate.in_words}"
+    return f"{counted(len(result), 'document')} combined{'' if method == DEFAULT_METHOD else f' by {method}'}{how}"
 
 
-def _unchecked(result: Result | LayeredResult) -> str:
-    """What cannot be said; an audit is of spans."""
+def _known_so_far(agreement: float | None, f1: KnownF1 | None, to_know: str | None) -> str:
+    """How far annotators agree, and F1, or what would tell it."""
+    known = agreement_in_words(agreement)
+    if f1 is not None:
+        return f"{known}; {f1}"
+    return known if to_know is None else f"{known}; {to_know}"
+
+
+def _to_know(result: Result | LayeredResult, places: Mapping[str, str]) -> str:
+    """What is unknown, and the command that would tell it; an audit is of spans, in a file of JSONL."""
     tagset = getattr(result, "tagset", None)  # layers have spans
-    return "accuracy unknown without a check" if tagset is not None and tagset.outside is None else _UNCHECKED
-
-
-def _about_the_estimate(result: Result) -> list[str]:
-    """What an estimate cannot see, or why there is none."""
-    if result.tagset.outside is None or result.choice is None:
-        return []
-    if result.certificate.given:
-        return ["agreement cannot show mistakes that everybody shares; quorate audit can"]
-    return [result.certificate.in_words]
-
-
-def _estimate(certificate: Certificate) -> dict[str, Any] | None:
-    if not certificate.given:
-        return None
-    return {name: getattr(certificate, name) for name in ("f1", "low", "high", "explained")} | {"confidence": 0.9}
+    if tagset is not None and tagset.outside is None:
+        return "accuracy unknown without a check"
+    path = places.get("consensus", "")
+    if not path.endswith(".jsonl"):
+        return _UNCHECKED
+    checked = min(len(result), _CHECKED_FIRST)
+    return f"F1 unknown: quorate audit plan {shlex.quote(path)} -n {checked} -o audit.jsonl"
 
 
 def _known(result: Result, n_known: int) -> list[str]:
@@ -343,20 +367,7 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
         )
     if result.choice is not None:
         lines += [line for line in result.choice.reasons if line not in result.choice.notes]
-    certificate = result.certificate
-    if certificate.given:
-        lines.append("by agreement, the true F1 is in that range nine times in ten")
-    if certificate.explained is not None:
-        lines.append(f"where annotators disagree, the model {_beside_a_vote(certificate.explained)}")
     return [*lines, *_tagger_rounds(model)]
-
-
-def _beside_a_vote(explained: float) -> str:
-    """How well a model predicts hidden annotators; ``explained`` is 0 also where a vote does better."""
-    percent = f"{100 * explained:.0f}"
-    if percent == "0":
-        return "predicts hidden ones no better than a plain vote"
-    return f"leaves {percent} % less unexplained than a plain vote does"
 
 
 def _tagger_rounds(model: BSC | CRFMA | MajorityVote) -> list[str]:
@@ -375,15 +386,14 @@ def _tagger_rounds(model: BSC | CRFMA | MajorityVote) -> list[str]:
     ]
 
 
-def _acceptance(
-    accepted: Accepted | Guaranteed | GuaranteedSpans | None, review: str, certificate: Certificate
-) -> list[str]:
-    return [] if accepted is None else acceptance(accepted, review, certificate)
+def _acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans | None, review: str) -> list[str]:
+    return [] if accepted is None else acceptance(accepted, review)
 
 
 def accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) -> dict[str, Any] | None:
-    """How many documents or spans were accepted, out of how many and with which precision, for JSON."""
-    from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
+    """How many documents or spans were accepted, out of how many, and the precision guaranteed or the cut, for JSON."""
+    from quorate.audit.acceptance import GuaranteedSpans
+    from quorate.result.acceptance import Accepted
 
     if accepted is None:
         return None
@@ -391,11 +401,13 @@ def accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) ->
         told: dict[str, Any] = {"spans": accepted.kept, "of": accepted.given, "precision": accepted.precision}
         least = accepted.least if accepted.kept else None
         return told | {"least_confidence": least, "guaranteed_with": accepted.confidence}
-    record = {"documents": len(accepted.documents), "review": len(accepted.review), "precision": accepted.precision}
-    return record | {"guaranteed_with": accepted.confidence if isinstance(accepted, Guaranteed) else None}
+    record: dict[str, Any] = {"documents": len(accepted.documents), "review": len(accepted.review)}
+    if isinstance(accepted, Accepted):
+        return record | {"cut": accepted.cut if accepted.documents else None}
+    return record | {"precision": accepted.precision, "guaranteed_with": accepted.confidence}
 
 
-def _how_many(accepted: Accepted | Guaranteed, review: str) -> str:
+def _how_many(accepted: Guaranteed, review: str) -> str:
     kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
     return f"{kept:,} of {all_of_them:,} documents accepted, {len(accepted.review):,} to look at in {review}"
 

@@ -15,7 +15,7 @@ from quorate.cli.layers import by_layer, documents_for, loaded
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
 from quorate.cli.project_run import NO_MODEL, Project, model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
-from quorate.cli.summaries import Summary
+from quorate.cli.summaries import Summary, agreement_in_words
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
 from quorate.model.settings import WRITTEN
@@ -227,11 +227,12 @@ def _read(
 
 
 def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
-    """What was new, how good the whole is as far as that can be told, and what the user should know."""
-    parts, certificate = _parts(fitted), fitted.result_.certificate
+    """What was new, how far annotators agree on all of it, and what the user should know."""
+    from quorate.evaluate.describe import agreement_of
+
+    parts = _parts(fitted)
     lines = by_layer({name: [one.updated_.sentence()] for name, one in parts.items()})
-    if certificate.given:
-        lines.append(f"{certificate.in_words}, of {counted(len(fitted.result_), 'document')}")
+    lines.append(f"{agreement_in_words(agreement_of(fitted.result_))}, on {counted(len(fitted.result_), 'document')}")
     notes = {name: [f"note: {one.tagger_note_}"] if one.tagger_note_ else [] for name, one in parts.items()}
     lines += by_layer(notes)
     if corpus.n_labels and not all(one.has_documents for one in parts.values()):
@@ -241,15 +242,15 @@ def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
 
 def _record(fitted: LayeredModel, saved: str | None) -> dict[str, Any]:
     """The same for a program."""
-    result, certificate, parts = fitted.result_, fitted.result_.certificate, _parts(fitted)
-    estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None
+    from quorate.evaluate.describe import agreement_of
+
+    result, parts = fitted.result_, _parts(fitted)
     annotators = {name for one in parts.values() for name in one.annotators_.names}
     told = {name: one.updated_._asdict() for name, one in parts.items()}
     return {
         **(next(iter(told.values())) if len(told) == 1 else {"layers": told}),
         "documents": len(result),
         "annotators": len(annotators),
-        "estimate": estimate,
-        "no_estimate": certificate.reason or None,
+        "agreement": agreement_of(result),
         "model": saved,
     }

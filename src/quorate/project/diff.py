@@ -1,4 +1,4 @@
-"""What differs between two versions of a consensus: documents, spans, annotators, scores, and what decided them."""
+"""What differs between two versions of a consensus: documents, spans, annotators, agreement, and what decided them."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ class AnnotatorChange(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """All of it. ``scores`` are the estimates of F1 from agreement, ``None`` where there was none."""
+    """All of it. ``agreement`` is that of the annotators, before and after; ``None`` where there is none."""
 
     before: int
     after: int
     documents: tuple[DocumentChange, ...]
     annotators: tuple[AnnotatorChange, ...]
-    scores: tuple[float | None, float | None]
+    agreement: tuple[float | None, float | None]
     decided: tuple[str, ...]
 
     def count(self, kind: str) -> int:
@@ -108,7 +108,7 @@ def difference(store: Store, before: Version, after: Version) -> Difference:
         after.number,
         tuple(one for one in documents if one is not None),
         tuple(_annotator_changes(*said)),
-        (before.certificate.get("f1"), after.certificate.get("f1")),
+        (before.agreement, after.agreement),
         tuple(what_changed(before, after.inputs, after.known, after.decided)),
     )
 

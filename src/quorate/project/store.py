@@ -34,7 +34,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     is the digest of all of that. ``outputs`` are the digests of what was written, by its path in the project;
     ``consensus``, ``model`` and ``annotators`` those of what is kept in any case. ``chosen`` is the version in which
     settings were chosen, and ``restored`` the one that this version brought back. ``accepted`` tells how much of the
-    consensus was sure enough, if that was asked for.
+    consensus was sure enough, if that was asked for. ``agreement`` is that of the annotators, Krippendorff's alpha.
     """
 
     number: int
@@ -50,11 +50,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     consensus: str
     model: str | None
     annotators: str
-    certificate: dict[str, Any]
     counts: dict[str, int]
     chosen: int
     restored: int | None = None
     accepted: dict[str, Any] | None = None
+    agreement: float | None = None
 
 
 class Store:

@@ -65,8 +65,8 @@ def to_check(audit: audits.Audit | Plan) -> ToCheck | None:
     return ToCheck(plan.ids, key, plan.sequential, width / 2, ends, tells_little=width > TELLS_LITTLE)
 
 
-def audited(audit: audits.Audit, result: Result) -> Audit:
-    """What an audit found, beside what was expected without it."""
+def audited(audit: audits.Audit) -> Audit:
+    """What an audit found."""
     plan, by_type = audit.plan, audit.by_type
     rows = [_scores("", audit.scores)]
     if len(by_type) > 1:
@@ -80,16 +80,9 @@ def audited(audit: audits.Audit, result: Result) -> Audit:
         confidence=audit.confidence,
         scores=rows,
         few=[kind for kind, scores in by_type.items() if scores.seen < FEW_SPANS] if len(by_type) > 1 else (),
-        expected=_expected_f1(result),
         reliability=list(_reliability(audit)),
         more_to_halve=audit.more_to_halve,
     )
-
-
-def _expected_f1(result: Result) -> tuple[float, float, float] | None:
-    """The F1 that annotators' agreement lets expect, with its interval; ``None`` where it gives no number."""
-    f1, low, high = result.certificate[:3]
-    return None if f1 is None or low is None or high is None else (f1, low, high)
 
 
 def _scores(name: str, scores: Scores) -> AuditScores:

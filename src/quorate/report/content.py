@@ -13,7 +13,6 @@ __all__ = [
     "Agreement",
     "AnnotatorRow",
     "Annotators",
-    "AsExpected",
     "Audit",
     "AuditScores",
     "Bins",
@@ -31,7 +30,6 @@ __all__ = [
     "LabelRow",
     "Labels",
     "Matrices",
-    "NamedValue",
     "Recalibrated",
     "Report",
     "Scores",
@@ -306,29 +304,6 @@ class SettingRow:
 
 
 @dataclass(frozen=True)
-class NamedValue:
-    """A number and what it is called."""
-
-    name: str
-    value: Any
-
-
-@dataclass(frozen=True)
-class AsExpected:
-    """The estimate from agreement, how much of the disagreement is explained, or the ``reason`` why there is none.
-
-    ``rows`` are what the consensus expects of itself.
-    """
-
-    f1: float | None = None
-    low: float | None = None
-    high: float | None = None
-    explained: float | None = None
-    reason: str = ""
-    rows: Sequence[NamedValue] = ()
-
-
-@dataclass(frozen=True)
 class AuditScores:
     """Of all spans (``name`` is empty) or of a type: each score with its interval, as value, low and high.
 
@@ -355,8 +330,8 @@ class Recalibrated:
 class Audit:
     """What a person found in ``checked`` documents that were drawn, and what follows for the whole consensus.
 
-    ``expected`` is the F1 that was expected without any gold: value, low and high. ``few`` are types of which too
-    little was seen to score them; ``more_to_halve`` documents would make the intervals half as wide.
+    ``few`` are types of which too little was seen to score them; ``more_to_halve`` documents would make the intervals
+    half as wide.
     """
 
     checked: int = 0
@@ -367,7 +342,6 @@ class Audit:
     confidence: float = 0.9
     scores: Sequence[AuditScores] = ()
     few: Sequence[str] = ()
-    expected: Sequence[float] | None = None
     reliability: Sequence[Recalibrated] = ()
     more_to_halve: int = 0
 
@@ -518,7 +492,6 @@ class Report:
     settings: Sequence[SettingRow] = ()
     chosen: Sequence[str] = ()
     worse_than_vote: bool = False
-    certificate: AsExpected = field(default_factory=AsExpected)
     audit: Audit | None = None
     to_check: ToCheck | None = None
     gold: Gold | None = None

@@ -27,7 +27,6 @@ from quorate.report.content import (
     Agreement,
     AnnotatorRow,
     Annotators,
-    AsExpected,
     DocumentRow,
     Documents,
     Fit,
@@ -36,7 +35,6 @@ from quorate.report.content import (
     LabelRow,
     Labels,
     Matrices,
-    NamedValue,
     Report,
     SettingRow,
     Summary,
@@ -48,7 +46,6 @@ from quorate.report.documents import Codes, chosen_documents, document_rows, pos
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, NOT_JUDGED, Person, blind_types, people, wilson
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.certificate import Certificate, Expected
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
@@ -151,8 +148,7 @@ def collect(
         settings=_settings(result, about.get("chosen", ())),
         chosen=list(result.settings_.get("why") or about.get("why", ())),
         worse_than_vote=result.choice is not None and result.choice.worse_than_vote,
-        certificate=_certificate(result.certificate, result.expected),
-        audit=audited(audit, result) if isinstance(audit, Audit) else None,
+        audit=audited(audit) if isinstance(audit, Audit) else None,
         to_check=unchecked,
         gold=gold,
         vote=None if votes is None else against_vote(result, votes),
@@ -163,10 +159,6 @@ def collect(
     report = replace(report, findings=find(report), next=next_steps(report))
     tell(steps, steps, "")
     return report
-
-
-def _certificate(found: Certificate, expected: Expected) -> AsExpected:
-    return AsExpected(*found, [NamedValue(name, value) for name, value in expected._asdict().items()])
 
 
 def _notes(result: Result) -> list[str]:

@@ -20,21 +20,25 @@ _DIGITS = 9  # decimals of a probability; later ones are rounding error
 
 
 class Accepted(NamedTuple):
-    """Positions of the documents that meet an expected precision, and of the others; and that precision.
+    """Positions of the documents that meet an expected precision, and of the others; that precision, and the cut.
 
-    >>> Accepted([0, 2], [1], 0.96).review
+    Documents are ranked by the mean confidence of their spans; those accepted are at or above the ``cut``. Nobody has
+    checked it: the precision is what the model expects.
+
+    >>> Accepted([0, 2], [1], 0.96, 0.91).review
     [1]
-    >>> Accepted([0, 2], [1], 0.96)
-    <Accepted: 2 documents, 1 to review, precision 0.960>
+    >>> Accepted([0, 2], [1], 0.96, 0.91)
+    <Accepted: 2 documents, 1 to review, cut 0.910, expected precision 0.960>
     """
 
     documents: list[int]
     review: list[int]
     precision: float
+    cut: float
 
     def __repr__(self) -> str:
         counts = f"{counted(len(self.documents), 'document')}, {len(self.review):,} to review"
-        return f"<Accepted: {counts}, precision {self.precision:.3f}>"
+        return f"<Accepted: {counts}, cut {self.cut:.3f}, expected precision {self.precision:.3f}>"
 
 
 def check_precision(precision: float, name: str = "accept") -> None:
@@ -74,4 +78,5 @@ def accepted(
     last_alike = np.append(np.diff(mean[order]) != 0, True)
     enough = np.flatnonzero(last_alike & (expected >= precision))
     n = int(enough[-1]) + 1 if len(enough) else 0
-    return Accepted(sorted(order[:n].tolist()), sorted(order[n:].tolist()), float(expected[n - 1]) if n else math.nan)
+    reached, cut = (float(expected[n - 1]), float(mean[order[n - 1]])) if n else (math.nan, math.nan)
+    return Accepted(sorted(order[:n].tolist()), sorted(order[n:].tolist()), reached, cut)

@@ -20,10 +20,10 @@ from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.frames import arrow_table, pandas_frame
 from quorate.result.acceptance import Accepted, accepted
 from quorate.result.annotators import AnnotatorSummaries
-from quorate.result.certificate import Certificate, Check, Expected, SpanTallies, certify, expected_scores
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
 from quorate.result.tables import ResultTable, layered_columns
+from quorate.result.tallies import Expected, SpanTallies, expected_scores
 from quorate.wording import counted
 
 if TYPE_CHECKING:
@@ -137,33 +137,6 @@ class LayeredResult:
     def expected(self) -> Expected:
         """The precision, recall and F1 that this consensus expects of itself, over the spans of all layers."""
         return expected_scores(self.span_tallies())
-
-    @property
-    def certificates(self) -> dict[str, Certificate]:
-        """The F1 as estimated from agreement in each layer."""
-        return {name: result.certificate for name, result in self.layers.items()}
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The F1 over the spans of all layers as estimated from agreement; none if a layer has none.
-
-        What is not known of a layer's estimate may be off in the same direction in all of them, as the annotators are
-        the same: the interval is as wide as if it were.
-        """
-        for name, own in self.certificates.items():
-            if not own.given:
-                return Certificate(reason=f"layer {name}: {own.reason}" if name else own.reason)
-        tallies = {name: result.span_tallies() for name, result in self.layers.items()}
-        counts = np.array([float((one.given + one.true).sum()) for one in tallies.values()])
-        share = counts / max(float(counts.sum()), 1e-9)
-        checks = [result.choice.check for result in self.layers.values() if result.choice is not None]
-        explained = [(check.explained, part) for check, part in zip(checks, share, strict=True)]
-        told = [(value, part) for value, part in explained if value is not None]
-        together = Check(
-            float(share @ [check.noise for check in checks]),
-            sum(value * part for value, part in told) / sum(part for _, part in told) if told else None,
-        )
-        return certify(self.span_tallies(), together)
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents as :meth:`quorate.Result.accept` does, by the spans of all layers together.

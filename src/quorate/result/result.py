@@ -30,7 +30,6 @@ from quorate.result.acceptance import Accepted, accepted
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
-from quorate.result.certificate import Certificate, Expected, SpanTallies, certify, expected_scores, span_tallies
 from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 from quorate.result.expectations import Expectations
@@ -38,6 +37,7 @@ from quorate.result.habits import count_habits
 from quorate.result.lines import can_be_compiled, json_lines
 from quorate.result.sources import Sources
 from quorate.result.tables import ResultTable, result_columns
+from quorate.result.tallies import Expected, SpanTallies, expected_scores, span_tallies
 
 if TYPE_CHECKING:
     import pandas
@@ -119,31 +119,6 @@ class Result:
     def annotators(self) -> AnnotatorSummaries:
         """What is known about each annotator; after an update that takes a look at every document of the fit."""
         return self._annotators() if callable(self._annotators) else self._annotators
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The F1 of this consensus as estimated from agreement, with a 90 % interval, or why it cannot be.
-
-        Agreement cannot show mistakes that everybody shares; ``quorate audit`` can.
-
-        >>> import quorate
-        >>> certificate = quorate.aggregate(quorate.sample()).certificate
-        >>> certificate.given, certificate.low < certificate.f1 < certificate.high
-        (True, True)
-        >>> quorate.aggregate(quorate.sample(), "mv").certificate.reason
-        'no annotator was hidden, as no setting was chosen'
-        """
-        if self.choice is None:
-            from_file = bool(self.settings_.get("why"))  # they were chosen, in a fit of which only the model is left
-            nothing = "no annotator was hidden, as no setting was chosen"
-            return Certificate(reason="the model is from a file, which keeps no check of it" if from_file else nothing)
-        if self.settings_.get("precision") is not None or self.settings_.get("recall") is not None:
-            return Certificate(explained=self.choice.check.explained, reason="a precision or a recall was asked for")
-        if "surest" in self.settings_:
-            return Certificate(explained=self.choice.check.explained, reason="only the surest spans were kept")
-        if len(self._decoded.token_probability):
-            return Certificate(reason="the probabilities of all labels were not kept")
-        return certify(self.span_tallies(), self.choice.check)
 
     @cached_property
     def expected(self) -> Expected:
@@ -354,7 +329,7 @@ class Result:
     def _without_what_was_derived(self) -> Result:
         """A copy that computes again what follows from the consensus."""
         result = copy(self)
-        for derived in ("certificate", "expected", "_found", "ambiguity"):
+        for derived in ("expected", "_found", "ambiguity"):
             result.__dict__.pop(derived, None)
         return result
 

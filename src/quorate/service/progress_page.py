@@ -16,26 +16,18 @@ from quorate.service.events import Kind
 from quorate.service.live.ticks import failure
 from quorate.service.people_page import IMPORTED
 
-__all__ = ["Estimate", "Progress", "progress_of"]
+__all__ = ["Progress", "progress_of"]
 
 _DAYS = 30
 _DAY = 86_400
 
 
-class Estimate(NamedTuple):
-    """F1 as agreement lets one expect it, from ``low`` to ``high`` with 90 %; or the ``reason`` why it cannot tell."""
-
-    f1: float | None
-    low: float | None
-    high: float | None
-    reason: str
-
-
 class Progress(NamedTuple):
     """All that the page shows.
 
-    ``by_labels`` says how many documents have so many labels; ``days`` how many labels were saved on each day;
-    ``outlook`` what more labels should add, as it was last worked out (:mod:`quorate.service.live.outlook`);
+    ``agreement`` is that of the annotators at the last fit (Krippendorff's alpha). ``by_labels`` says how many
+    documents have so many labels; ``days`` how many labels were saved on each day; ``outlook`` what more labels should
+    add, as it was last worked out (:mod:`quorate.service.live.outlook`);
     ``failure`` why the last fit failed, if it did.
     """
 
@@ -48,7 +40,7 @@ class Progress(NamedTuple):
     cost: float
     by_labels: tuple[tuple[int, int], ...]
     days: tuple[tuple[date, int], ...]
-    estimate: Estimate | None
+    agreement: float | None
     outlook: Mapping[str, Any] | None
     audited: Audit | None
     failure: str | None
@@ -85,7 +77,7 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
         _cost(connection),
         tuple(by_labels),
         _days(connection, now),
-        None if fit is None else Estimate(*(fit["estimate"][name] for name in Estimate._fields)),
+        None if fit is None else fit.get("agreement"),
         _last(connection, "outlook"),
         next((one for one in audits_of(connection) if one.result is not None), None),
         failure(connection),

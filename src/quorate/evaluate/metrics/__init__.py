@@ -13,6 +13,7 @@ from quorate.evaluate.metrics.calibration import (
     span_reliability,
     token_reliability,
 )
+from quorate.evaluate.metrics.description import token_alpha
 from quorate.evaluate.metrics.kappa import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from quorate.evaluate.metrics.overlap import partial, typed
 from quorate.evaluate.metrics.significance import Interval, Wilcoxon, bootstrap_difference, bootstrap_f1, wilcoxon
@@ -66,6 +67,7 @@ __all__ = [
     "strict",
     "strict_by_type",
     "strict_tallies",
+    "token_alpha",
     "token_reliability",
     "token_scores",
     "typed",

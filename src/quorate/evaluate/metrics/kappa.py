@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +12,16 @@ from quorate.corpus.records import Tag
 from quorate.errors import InputError
 from quorate.wording import counted
 
-__all__ = ["cohen_kappa", "fleiss_kappa", "kappa_of", "krippendorff_alpha", "observed_agreement"]
+__all__ = [
+    "Pairable",
+    "alpha_of",
+    "cohen_kappa",
+    "fleiss_kappa",
+    "kappa_of",
+    "krippendorff_alpha",
+    "observed_agreement",
+    "pairable",
+]
 
 Floats = NDArray[np.float64]
 
@@ -77,13 +87,57 @@ def krippendorff_alpha(counts: ArrayLike) -> float | None:
     >>> round(krippendorff_alpha([[2, 0], [1, 1], [0, 2]]), 3)
     0.444
     """
+    return alpha_of([pairable(counts)])
+
+
+class Pairable(NamedTuple):
+    """Labels that can be paired with another one of their token; those of several parts of a text add up.
+
+    ``agreeing`` is Σ_n Σ_j c_nj (c_nj − 1) / (m_n − 1), ``per_label`` ``[J]`` the number of each label.
+
+    >>> Pairable(2.0, np.array([2.0, 2.0])).observed
+    0.5
+    """
+
+    agreeing: float
+    per_label: Floats
+
+    @property
+    def total(self) -> float:
+        """T."""
+        return float(self.per_label.sum())
+
+    @property
+    def observed(self) -> float:
+        """D_o."""
+        return 1 - self.agreeing / self.total
+
+    @property
+    def expected(self) -> float:
+        """D_e."""
+        return float(1 - (self.per_label * (self.per_label - 1)).sum() / (self.total * (self.total - 1)))
+
+
+def pairable(counts: ArrayLike) -> Pairable:
+    """The labels in ``counts`` ``[N, J]`` that can be paired.
+
+    >>> pairable([[2, 0], [1, 1], [1, 0]])
+    Pairable(agreeing=2.0, per_label=array([3., 1.]))
+    """
     table = _with_pairs(counts)
-    if not len(table):
-        return None
-    per_token, per_label, total = table.sum(axis=1), table.sum(axis=0), table.sum()
-    observed = 1 - ((table * (table - 1)).sum(axis=1) / (per_token - 1)).sum() / total
-    expected = 1 - (per_label * (per_label - 1)).sum() / (total * (total - 1))
-    return float(1 - observed / expected) if expected > 0 else None
+    agreeing = ((table * (table - 1)).sum(axis=1) / (table.sum(axis=1) - 1)).sum()
+    return Pairable(float(agreeing), table.sum(axis=0))
+
+
+def alpha_of(parts: Iterable[Pairable]) -> float | None:
+    """Krippendorff's alpha of labels of several sorts: 1 − Σ T·D_o / Σ T·D_e; ``None`` if there is no such number.
+
+    >>> alpha_of([pairable([[2, 0], [0, 2]]), pairable([[1, 0]])])
+    1.0
+    """
+    labelled = [part for part in parts if part.total]
+    expected = sum(part.total * part.expected for part in labelled)
+    return 1 - sum(part.total * part.observed for part in labelled) / expected if expected > 0 else None
 
 
 def observed_agreement(counts: ArrayLike) -> float | None:

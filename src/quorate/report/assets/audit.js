@@ -138,12 +138,10 @@ function auditSection() {
   const holds = exact ? "Every document was checked: the scores are exact."
     : A.sequential ? `Each interval contains the true score with ${share} confidence, however often you look.`
       : `Each interval contains the true score of all ${int(A.documents)} documents with ${share} confidence, however wrong the consensus is about itself.`;
-  const rows = [A.expected ? ["before", "estimated from agreement", A.expected] : null, all.f1 ? ["after", "by the audit", all.f1] : null].filter(Boolean);
   return [
     h("p", { class: "intro" }, `A person checked ${int(A.checked)} of ${many(A.documents, "document")} and met ${many(all.seen, PLAIN ? "token" : "true span")}. `,
       exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans and much doubt more often than others, and each counts for as many as it stands for. `,
       A.planned > A.checked ? `${many(A.planned - A.checked, "more document")} of the plan can be checked under Documents.` : ""),
-    rows.length > 1 ? h("figure", { style: { margin: "0 0 1.4rem" } }, h("figcaption", {}, "F1 of the whole consensus"), intervalsChart(rows)) : null,
     h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Scores by the audit" }, h("table", { class: "audit sticky-name", style: { width: "auto" } },
       h("thead", {}, h("tr", {}, h("td", {}), ["Precision", "Recall", "F1", PLAIN ? "Tokens seen" : "True spans seen"].map((name) => h("th", { scope: "col", class: "num" }, name)))),
       h("tbody", {}, A.scores.map(line)))),

@@ -74,22 +74,6 @@ function intervalChart(low, value, high, from) {
     s("circle", { cx: x(value), cy: 6, r: 3.2, fill: "var(--accent)" }));
 }
 
-// Intervals under one another on one scale; a row is [class, name, [value, low, high]].
-function intervalsChart(rows) {
-  const W = 430, left = 150, right = W - 16, step = 34, H = rows.length * step + 26;
-  const from = Math.max(0, Math.floor(10 * Math.min(...rows.map(([, , [, low]]) => low))) / 10), to = Math.min(1, Math.ceil(10 * Math.max(...rows.map(([, , [, , high]]) => high))) / 10);
-  const x = (p) => left + ((p - from) / (to - from || 1)) * (right - left);
-  const wide = to - from > 0.35 ? 0.1 : 0.05;
-  const ticks = Array.from({ length: Math.round((to - from) / wide) + 1 }, (_, n) => from + n * wide);
-  return s("svg", { viewBox: `0 0 ${W} ${H}`, width: W, role: "img", "aria-label": rows.map(([, name, [value, low, high]]) => `${name}: ${inPoints(value)}, from ${inPoints(low)} to ${inPoints(high)}`).join("; ") },
-    ticks.map((p) => s("g", {}, s("line", { class: "axis", x1: x(p), x2: x(p), y1: 4, y2: H - 22 }), s("text", { x: x(p), y: H - 6, "text-anchor": "middle" }, fixed(100 * p, 0)))),
-    rows.map(([kind, name, [value, low, high]], n) => s("g", { class: `range ${kind}` },
-      s("text", { class: kind === "after" ? "strong" : null, x: 0, y: n * step + 26 }, name),
-      s("text", { x: Math.min(x(value), right - 20), y: n * step + 13, "text-anchor": "middle" }, inPoints(value)),
-      s("line", { x1: x(low), x2: x(high), y1: n * step + 22, y2: n * step + 22 }),
-      s("circle", { cx: x(value), cy: n * step + 22, r: 4.5 }))));
-}
-
 const LABELS = D.labels_of_model;
 
 function axisName(label, wide) { return label.length > wide ? label.slice(0, wide - 1) + "…" : label; }

@@ -45,7 +45,7 @@ function documentsSection() {
     : `All ${many(D.documents.total, "document")} are in this file.`;
   docView.ordinary = [
     h("p", { class: "intro" }, embedded, " A document's figure is the probability that all its tags are right; a span's, that exactly this span is. ",
-      D.gold || (D.certificate && D.certificate.f1 !== null) ? null : "Annotators share mistakes, so these figures are on the high side: take them as a ranking."),
+      D.gold || D.audit ? null : "Annotators share mistakes, so these figures are on the high side: take them as a ranking."),
     h("div", { class: "toolbar", role: "search" }, h("label", { class: "field grow" }, "Search", search), field("Label", label),
       field(h("span", {}, "Confidence up to ", out), sure), field("Annotated by", who), against, field("Order", order), ...boxes),
   ];

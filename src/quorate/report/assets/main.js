@@ -10,10 +10,9 @@ function summarySection() {
     gold.vote ? `majority vote ${fixed(100 * gold.vote.strict[2], 1)}` : `${int(gold.documents)} documents`);
   else if (gold) tile("Right by gold", pct(gold.method.accuracy, 1), `${int(gold.documents)} documents`);
   const by = D.audit && D.audit.scores[0].f1;
-  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence${D.audit.expected ? `; ${inPoints(D.audit.expected[0])} was expected` : ""}`);
-  const C = D.certificate, points = (x) => fixed(x <= 1 ? 100 * x : x, 1);
-  if (!by && C && C.f1 !== null) tile("Estimated F1", points(C.f1), `from agreement: between ${points(C.low)} and ${points(C.high)}, nine times in ten`);
-  else if (!by && C && C.reason) tile("Estimated F1", "none", C.reason);
+  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence`);
+  if (!by && !gold && !PLAIN) tile("F1", "unknown", D.to_check ? "until the audit's documents are checked" : h("code", {}, `quorate audit plan consensus.jsonl -n ${Math.min(S.documents, 30)} -o audit.jsonl`));
+  if (D.agreement && D.agreement.alpha !== null) tile("Agreement", fixed(D.agreement.alpha, 2), "of annotators, before any model: Krippendorff's alpha");
   const unchecked = 2 * D.documents.not_judged > D.documents.total && !gold && !D.audit;
   if (unchecked) tile("Documents that nobody can judge", int(D.documents.not_judged), `of ${int(S.documents)}: their annotators share none with anybody`);
   else {
@@ -39,12 +38,6 @@ function summarySection() {
         h("div", { class: "aside" }, h("h3", {}, "What to do next"), h("ol", { class: "steps" }, D.next.map((step) => h("li", {}, step.split(/(--[a-z-]+)/).map((part) => (part.startsWith("--") ? h("code", {}, part) : part)))))),
         h("h3", {}, unchecked ? "How certain the model is, unchecked" : "How certain documents are"),
         histogram(D.documents.histogram, { label: "Documents by confidence", unit: "document", doubtBelow: 0.5 }))),
-    C ? [h("h3", {}, "What agreement tells"), h("p", { class: "small soft" },
-      C.f1 === null ? `Agreement cannot tell how right this is: ${C.reason}. ` : "F1 is estimated from how often annotators who were left out of a trial confirm the consensus. ",
-      C.explained === null ? null : `Of the disagreement that votes leave open, the model explains ${pct(C.explained)}. `,
-      "Agreement cannot show mistakes that everybody shares; ", h("code", {}, "quorate audit"), " can.", unchecked ? null : " What the consensus expects of itself:"),
-    unchecked ? null : h("table", { style: { width: "auto" } }, h("tbody", {},
-      C.rows.map(({ name, value }) => h("tr", {}, h("th", { scope: "row" }, name === "f1" ? "F1" : name), h("td", { class: "num" }, fixed(100 * value, 1))))))] : null,
     D.notes.length ? [h("h3", {}, "Noticed on the way"), h("ul", { class: "small soft" }, D.notes.map((note) => h("li", {}, note)))] : null,
   ];
 }

@@ -1,4 +1,4 @@
-"""What is told of a fit beside its consensus: the F1 to expect, and who can be trusted with what."""
+"""What is told of a fit beside its consensus: how far annotators agree, and who can be trusted with what."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from quorate.evaluate.describe import agreement_of
 from quorate.result.annotators import AnnotatorSummary
 from quorate.result.habits import SpanHabits
 from quorate.result.layers import LayeredResult
@@ -33,16 +34,9 @@ def counts_of(rows: Mapping[int, Row]) -> dict[str, int]:
 
 def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
     """What is told of a fit."""
-    certificate, expected = result.certificate, result.expected
     return {
-        "estimate": {
-            "f1": certificate.f1,
-            "low": certificate.low,
-            "high": certificate.high,
-            "explained": _number(certificate.explained),
-            "reason": certificate.reason,
-        },
-        "expected": {name: _number(value) for name, value in expected._asdict().items()},
+        "agreement": _number(agreement_of(result)),
+        "expected": {name: _number(value) for name, value in result.expected._asdict().items()},
         "annotators": [
             {"layer": layer, **_annotator(one)}
             for layer, own in result.annotators.items()

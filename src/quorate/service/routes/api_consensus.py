@@ -52,9 +52,9 @@ class ConsensusPage(BaseModel):
 class Progress(BaseModel):
     """How far it is: what there is now, and what the last fit told.
 
-    `version` is the last that was given out, and `event` the last event that it knows of. `fit` has the F1 to expect
-    (`estimate`, with a 90 % interval, or the `reason` why there is none), and each annotator's habits with 95 %
-    intervals; it is null before the first.
+    `version` is the last that was given out, and `event` the last event that it knows of. `fit` has the
+    annotators' `agreement` (Krippendorff's alpha, null where nothing can be compared), and each annotator's habits with
+    95 % intervals; it is null before the first.
     """
 
     version: int
