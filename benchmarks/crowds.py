@@ -30,6 +30,7 @@ import numpy as np
 import options
 import quorate
 from quorate import score
+from quorate.crowd import changes
 from quorate.wording import counted
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -121,13 +122,21 @@ class Variant(NamedTuple):
 Table = dict[str, dict[str, Figures]]
 """Figures by variant and row."""
 
-WITHOUT: Mapping[str, Mapping[str, Any]] = {
-    "tagger": {"tagger": None},
-    "words": {"text": False},
-    "shapes": {"shapes": False},
-    "spans": {"evidence": "tokens"},
+WITHOUT: Mapping[str, Callable[[], Any]] = {
+    "duplicates": lambda: _without_change("merge_duplicates"),
+    "abstaining": lambda: _without_change("account_for_abstaining"),
+    "correlated": lambda: _without_change("downweight_correlated"),
+    "words": lambda: {"text": False},
+    "shapes": lambda: {"shapes": False},
+    "spans": lambda: {"spans": False},
+    "calibration": lambda: {"calibrate": False},
 }
-"""The mechanisms that can be switched off, and how: settings of the default."""
+"""The mechanisms that can be switched off, and how: settings of the default, or a change that is left out."""
+
+
+def _without_change(name: str) -> Mapping[str, Any]:
+    changes.CHANGES = tuple(change for change in changes.CHANGES if change.__name__ != name)
+    return {}
 
 
 def main() -> None:
@@ -221,10 +230,13 @@ def _scored(corpus: quorate.Corpus, variant: Variant, wanted: Sequence[Row]) -> 
 
 
 def _fitted(corpus: quorate.Corpus, variant: Variant) -> quorate.Result:
-    settings = dict(variant.settings)
-    for name in variant.without:
-        settings |= WITHOUT[name]
-    return quorate.aggregate(corpus, variant.method, n_jobs=1, **settings)
+    settings, before = dict(variant.settings), changes.CHANGES
+    try:
+        for name in variant.without:
+            settings |= WITHOUT[name]()
+        return quorate.aggregate(corpus, variant.method, n_jobs=1, **settings)
+    finally:
+        changes.CHANGES = before
 
 
 def _scores(result: quorate.Result, split: str | None) -> tuple[float, float, float, float]:

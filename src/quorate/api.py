@@ -16,7 +16,7 @@ from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimato
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.progress import shown
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
-from quorate.model.prepared import Known, Prepared, prepare
+from quorate.model.prepared import Known
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.storage import model_files
@@ -30,7 +30,6 @@ __all__ = [
     "LayeredModel",
     "MajorityVote",
     "Method",
-    "Prepared",
     "SilentVote",
     "SpanVote",
     "WorstWorker",
@@ -38,7 +37,6 @@ __all__ = [
     "aggregate_layers",
     "estimator",
     "load",
-    "prepare",
 ]
 
 

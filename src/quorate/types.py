@@ -27,12 +27,12 @@ from quorate.crowd.sharing import Sharing
 from quorate.estimators.capabilities import Streams
 from quorate.estimators.updating import Updated
 from quorate.formats.layering import Layer
+from quorate.model.calibration import Calibration
 from quorate.model.loop import Progress, StopReason, Trace
 from quorate.model.settings import AnnotatorModel, Decode, Evidence, Inference, Settings, TruthModel, Zeros
 from quorate.model.start import Start
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
-from quorate.result.calibration import Calibration
 from quorate.result.habits import SpanHabits
 from quorate.result.layers import LayeredConsensus
 from quorate.result.result import Accepted

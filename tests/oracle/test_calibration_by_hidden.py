@@ -22,7 +22,7 @@ from quorate.crowd.sharing import Sharing
 from quorate.model.engines.factory import Engines
 from quorate.model.prepared import prepare
 from quorate.model.settings import Evidence, Settings
-from quorate.result.calibration import AS_STATED, Calibration
+from quorate.model.calibration import AS_STATED, Calibration
 from quorate.result.tallies import SpanTallies, expected_scores
 
 

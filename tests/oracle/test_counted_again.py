@@ -29,7 +29,7 @@ from quorate.model.engines.threads import ThreadsEngine
 from quorate.model.settings import AnnotatorModel, Evidence, Settings
 from quorate.model.span_model import SpanModel
 from quorate.model.spans import Heard, fit_spans, likely_spans, span_evidence
-from quorate.result.calibration import AS_STATED
+from quorate.model.calibration import AS_STATED
 from quorate.taggers.loop import TAGGER
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}

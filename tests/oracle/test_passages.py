@@ -29,7 +29,7 @@ from quorate.model.places import without_types
 from quorate.model.settings import Evidence
 from quorate.model.span_model import WEIGHTS_OF_PASSAGES, SpanModel, prior_log_odds
 from quorate.model.spans import Heard
-from quorate.result.calibration import AS_STATED
+from quorate.model.calibration import AS_STATED
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}
 FIXED: dict[str, Any] = {"annotator": "cm", "epsilon0": 10.0, "temper": 0.6, "max_iter": 3, "tagger": None}

@@ -30,7 +30,7 @@ from quorate.model.engines.protocol import Decoded
 from quorate.model.engines.threads import ThreadsEngine
 from quorate.model.parts.dirichlet import log_mean
 from quorate.model.spans import Heard, mixed
-from quorate.result.calibration import Calibration
+from quorate.model.calibration import Calibration
 
 Decode = Callable[[float], Decoded]
 Fitted = tuple[Corpus, BSC, Crowd, Decode]

@@ -19,7 +19,7 @@ from quorate import Corpus, Result
 from quorate.corpus.tags import Scheme
 from quorate.estimators.options import EvidenceName
 from quorate.model.settings import Settings
-from quorate.result.calibration import Calibration
+from quorate.model.calibration import Calibration
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 

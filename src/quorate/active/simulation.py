@@ -48,7 +48,9 @@ from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.compare import scored_positions
 from quorate.model import loop
 from quorate.model.build import model_of
+from quorate.model.calibration import AS_STATED
 from quorate.model.consensus import conclude
+from quorate.model.consensus_spans import consensus_spans
 from quorate.model.engines.protocol import Decoded, Engine
 from quorate.model.kernels.cores import available_threads
 from quorate.model.parts.annotators import Annotators
@@ -56,8 +58,6 @@ from quorate.model.prepared import Prepared, prepare
 from quorate.model.settings import Ties, check_number, choice
 from quorate.model.spans import Heard
 from quorate.model.votes import majority
-from quorate.result.calibration import AS_STATED
-from quorate.result.spans import consensus_spans
 from quorate.storage.work_log import Store
 
 __all__ = ["Curve", "Plan", "Run", "Simulation", "simulate_active"]

@@ -25,13 +25,13 @@ from quorate.corpus.records import Document
 from quorate.corpus.tags import TagSet
 from quorate.crowd.crowd import Cells
 from quorate.model import loop
+from quorate.model.calibration import Calibration
 from quorate.model.consensus import Concluded
 from quorate.model.engines.protocol import Decoded, Engine
 from quorate.model.kernels.gain import token_information
 from quorate.model.parts.annotators import Annotators
 from quorate.model.spans import mixed
 from quorate.result.annotators import check_matrix
-from quorate.result.calibration import Calibration
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

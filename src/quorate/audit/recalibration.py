@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.spans import Span
 from quorate.formats.json_lines import DIGITS
-from quorate.result.calibration import EDGE, log_odds, probability_of
+from quorate.model.calibration import EDGE, log_odds, probability_of
 
 __all__ = [
     "Line",

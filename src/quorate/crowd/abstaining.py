@@ -108,6 +108,11 @@ class Abstaining(NamedTuple):
         share[with_ends.annotators.index(ENDS)] = 1.0
         return replace(with_ends, coverage=share)
 
+    @property
+    def adds(self) -> tuple[str, ...]:
+        """The annotator that says where marks end."""
+        return (ENDS,)
+
     def plain(self) -> dict[str, Any]:
         """As plain values, for a file."""
         return {"coverage": list(self.coverage), "go_on": sorted(self.go_on)}

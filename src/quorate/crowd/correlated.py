@@ -75,6 +75,11 @@ class Correlated(NamedTuple):
         """As a list, for a file."""
         return list(zip(self.one.tolist(), self.other.tolist(), self.share.tolist(), strict=True))
 
+    @property
+    def adds(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     def plain(self) -> dict[str, Any]:
         """As plain values, for a file."""
         return {"pairs": self.pairs()}

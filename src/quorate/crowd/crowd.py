@@ -114,6 +114,10 @@ class Note(Protocol):
     def applied(self, crowd: Crowd) -> Crowd:
         """The crowd with this change."""
 
+    @property
+    def adds(self) -> tuple[str, ...]:
+        """Names of annotators that are there by this change alone."""
+
     def plain(self) -> dict[str, Any]:
         """As plain values, for a file."""
 
@@ -150,10 +154,10 @@ class Crowd:
 
     Token t has the events ``event_start[t]`` to ``event_start[t + 1]``; ``event_cell`` says which cell each is of, and
     ``event_weight`` how much it counts (``None``: all count 1). ``word[t]`` is V for a word that is not in ``words``.
-    ``slices`` are there if an engine's layout was made before, and kept on disk. ``known [N]`` are labels that are known
-    (-1 where none is; ``None``: nowhere), ``profiles`` what people said of annotators, and ``coverage [K]`` how much of
-    what others mark each source that abstains marks (see :class:`AnnotatorPriors`). ``notes`` are the changes that were
-    made since the corpus was read, of which ``original`` is the crowd.
+    ``slices`` are there if an engine's layout was made before, and kept on disk. ``known [N]`` are labels that are
+    known (-1 where none is; ``None``: nowhere), ``profiles`` what people said of annotators, and ``coverage [K]`` how
+    much of what others mark each source that abstains marks (see :class:`AnnotatorPriors`). ``notes`` are the changes
+    that were made to the ``original`` crowd, if there were any.
     """
 
     tagset: TagSet

@@ -61,6 +61,11 @@ class Duplicates(NamedTuple):
 
     groups: tuple[tuple[int, ...], ...]
 
+    @property
+    def adds(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     def plain(self) -> dict[str, Any]:
         """As plain values, for a file."""
         return {"groups": [list(group) for group in self.groups]}

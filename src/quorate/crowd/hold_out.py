@@ -107,9 +107,7 @@ def folds(crowd: Crowd, *, seed: int = 0, notes: Sequence[Note] = ()) -> list[tu
     return [first, *(one for one in further if one is not None)]
 
 
-def hold_out(
-    crowd: Crowd, *, seed: int = 0, fold: int = 0, notes: Sequence[Note] = ()
-) -> tuple[Crowd, HeldOut] | None:
+def hold_out(crowd: Crowd, *, seed: int = 0, fold: int = 0, notes: Sequence[Note] = ()) -> tuple[Crowd, HeldOut] | None:
     """Hold out one annotator in five, at least one, in half of the documents that can spare one; ``None``: none can.
 
     A document can spare an annotator if it has three, or two where hardly any document has three. Documents with known

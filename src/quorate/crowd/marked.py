@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from quorate.crowd.algebra import with_likeliest_labels
 from quorate.crowd.crowd import Crowd
-from quorate.model.kernels.cores import available_threads, balanced, in_order
 from quorate.crowd.kernels import Said
+from quorate.model.kernels.cores import available_threads, balanced, in_order
 
 __all__ = ["counted", "said_in"]
 

@@ -32,7 +32,7 @@ from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
 from quorate.result.sources import Sources
 from quorate.storage import model_files
-from quorate.taggers import TaggerChoice
+from quorate.taggers import TaggerChoice, tagger_name
 from quorate.taggers.loop import TAGGER, TaggerRound, joined_fit
 
 __all__ = ["BSC"]
@@ -99,17 +99,17 @@ class BSC(Estimator):
         if past is not None and self.annotator == "pool":
             settings = replace(settings, annotator=past.model)
         crowd = crowd_of(corpus, settings.scheme, settings.invalid, known)
-        once = partial(
-            fit_and_decode, settings=settings, engines=self.engines(), history=past, corpus=corpus, progress=progress
-        )
+        once = partial(fit_and_decode, settings=settings, engines=self.engines(), history=past, corpus=corpus)
         if self.tagger in (None, "none"):
-            self.tagger_rounds_, found = (), once(crowd, posteriors=self.probabilities)
+            self.tagger_rounds_, found = (), once(crowd, posteriors=self.probabilities, progress=progress)
         else:
             self.tagger_rounds_, found = joined_fit(corpus, crowd, self.tagger, once, self.random_state or 0, progress)
         self._take(corpus, crowd.known, *found)
         return self
 
-    def _take(self, corpus: Corpus, known: NDArray[np.int32] | None, fitted: Fitted, seen: Crowd, of: Consensus) -> None:
+    def _take(
+        self, corpus: Corpus, known: NDArray[np.int32] | None, fitted: Fitted, seen: Crowd, of: Consensus
+    ) -> None:
         """What follows from a fit."""
         self.fitted_ = fitted
         self._fit_state = FitState(fitted_to=(corpus, seen.doc_start, known))
@@ -121,7 +121,7 @@ class BSC(Estimator):
             "stopped": fitted.trace.reason.value,
         }
         if self.tagger_rounds_:
-            self.meta_ |= {"tagger": str(self.tagger), "rounds": len(self.tagger_rounds_)}
+            self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
         self._conclude(corpus, seen, of)
 
     def combine(self, corpus: Corpus, *, known: Known = None) -> Result:
@@ -297,6 +297,7 @@ class BSC(Estimator):
         if not self.probabilities and len(decoded.posterior):
             decoded = decoded.of_path_alone()
         annotators = summarise(given, counts, self.fitted_.annotators_of(crowd, counts), decoded)
+        annotators = annotators.without(self.fitted_.helpers)
         if self._fit_state.earlier is not None:
             annotators = annotators.with_earlier(self._fit_state.earlier)
         self.__dict__["annotators_"] = annotators
@@ -304,7 +305,9 @@ class BSC(Estimator):
 
     def _sources(self, profiles: Mapping[str, Profile]) -> Sources:
         known = {TAGGER: Profile.of(kind="model"), **self.profiles_, **profiles}
-        return Sources.of(self.fitted_.names, known, self.fitted_.notes)
+        fitted = self.fitted_
+        names = [name for name in fitted.names if name not in fitted.helpers]
+        return Sources.of(fitted.names, known, fitted.notes, fitted.priors)._replace(names=tuple(names))
 
     def _result(self, corpus: Corpus, crowd: Crowd, decoded: Decoded, *, trace: Trace | None) -> Result:
         return Result(

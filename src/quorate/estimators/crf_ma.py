@@ -270,9 +270,9 @@ class CRFMA(Estimator):
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn the CRF and the annotators' reliability; returns self. ``progress`` is called after every round."""
         self._check_settings()
-        prepared = prepare(corpus, scheme_named(self.scheme), choice(Invalid, "invalid", self.invalid), known)
-        _, self.tagset_, encoded, clamped = prepared
-        crowd = _Crowd(prepared, checked_threads(self.n_jobs))
+        encoded = crowd_of(corpus, scheme_named(self.scheme), choice(Invalid, "invalid", self.invalid), known)
+        self.tagset_, clamped = encoded.tagset, encoded.known
+        crowd = _Crowd(corpus, encoded, checked_threads(self.n_jobs))
         buckets, _ = TokenFeatures().end_to_end([document.tokens for document in corpus])
         kept = frequent(buckets)
         features = numbered(buckets, kept)

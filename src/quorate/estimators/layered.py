@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, NotFittedError, SettingsError, knows_its_options
 from quorate.estimators.base import ProgressCallback
@@ -74,14 +73,12 @@ class LayeredModel:
         known: KnownInLayers = None,
         progress: ProgressCallback | None = None,
         history: LayeredModel | None = None,
-        choices: Callable[[str, Corpus], Choice | None] | None = None,
     ) -> Self:
         """Learn from every layer by itself; returns self.
 
         ``known`` is ``"inline"`` for the documents' own gold, or by layer what a fit takes as known. ``history`` is a
         model of an earlier project: what it learned in a layer of the same name is the prior here (of one without
-        layers, what it learned at all). ``choices`` gives, by name and corpus of a layer, the ``choice_`` of an earlier
-        fit to almost the same labels, if there is one: then its settings are not chosen again.
+        layers, what it learned at all).
         """
         given = Layers.of(layers)
         if history is not None and not {"", *given} & set(history.models_):
@@ -94,13 +91,7 @@ class LayeredModel:
             certain = known_in(known, name)
             if name in given.marked or _marks(corpus, certain):
                 model = type(self.estimator)(**self.estimator.get_params())
-                checkpoint = model.get_params().get("checkpoint")
-                if checkpoint is not None and len(given) > 1:
-                    model.set_params(checkpoint=Path(checkpoint) / f"layer-{list(given).index(name) + 1}")
-                options = _past(history, name, model)
-                choice = None if choices is None or options else choices(name, corpus)
-                options |= {} if choice is None else {"choice": choice}
-                fitted[name] = model.fit(corpus, known=certain, progress=progress, **options)
+                fitted[name] = model.fit(corpus, known=certain, progress=progress, **_past(history, name, model))
         self.models_, self.layers_ = fitted, {name: given.held[name] for name in fitted}
         return self
 

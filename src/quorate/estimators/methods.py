@@ -97,7 +97,9 @@ METHODS: dict[str, Method] = {
     "bsc-seq": Method("a confusion matrix for each previous label", BSC, {**_PUBLISHED, "annotator": "seq"}),
     "bsc-cm-notext": Method("bsc-cm without words", BSC, {**_PUBLISHED, "annotator": "cm", "text": False}),
     "bsc-seq-notext": Method("bsc-seq without words", BSC, {**_PUBLISHED, "annotator": "seq", "text": False}),
-    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {**_PUBLISHED, "annotator": "cm", "truth": "independent"}),
+    "bsc-cm-notrans": Method(
+        "bsc-cm without transitions", BSC, {**_PUBLISHED, "annotator": "cm", "truth": "independent"}
+    ),
     "bsc-seq-notrans": Method(
         "bsc-seq without transitions", BSC, {**_PUBLISHED, "annotator": "seq", "truth": "independent"}
     ),

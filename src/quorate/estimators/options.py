@@ -113,6 +113,9 @@ def names_settings(function: Callable[P, R]) -> Callable[P, R]:
     """
     own = signature(function)
     kept = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    settings = [Parameter(name, Parameter.KEYWORD_ONLY, default=...) for name in (*MethodSettings.__required_keys__, *sorted(MethodSettings.__optional_keys__))]
+    settings = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=...)
+        for name in (*MethodSettings.__required_keys__, *sorted(MethodSettings.__optional_keys__))
+    ]
     function.__signature__ = own.replace(parameters=[*kept, *settings])  # type: ignore[attr-defined]
     return knows_its_options(function, what="setting")

@@ -287,9 +287,7 @@ def update(
     return fresh, fit_state, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
 
 
-def _known_codes(
-    documents: Corpus, fitted: Fitted, known: Mapping[str, Sequence[Tag]]
-) -> dict[str, NDArray[np.int32]]:
+def _known_codes(documents: Corpus, fitted: Fitted, known: Mapping[str, Sequence[Tag]]) -> dict[str, NDArray[np.int32]]:
     """The known labels of an update's documents, by id."""
     if not known:
         return {}
@@ -321,9 +319,7 @@ def _without(fitted: Fitted, engines: Engines, fit_state: FitState, old: Sequenc
     return replace(fitted, model=model)
 
 
-def _with(
-    fitted: Fitted, engines: Engines, fit_state: FitState, documents: Corpus
-) -> tuple[Fitted, loop.Model]:
+def _with(fitted: Fitted, engines: Engines, fit_state: FitState, documents: Corpus) -> tuple[Fitted, loop.Model]:
     """The model with documents added, after a few passes over them alone, and that of their last pass."""
     model = source = fitted.model
     with closing(passes_over(fitted, engines, fit_state, documents)) as passes:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import Invalid, TagSet
-from quorate.crowd.crowd import AnnotatorPriors, Cells, Crowd
+from quorate.crowd.crowd import AnnotatorPriors, Crowd
 from quorate.crowd.shapes import Shape, shapes_of
 from quorate.memory import check_room, free_memory
 from quorate.model import loop
@@ -69,7 +69,9 @@ class Parts(NamedTuple):
     text: Words | None
 
 
-def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Sequence[str], priors: AnnotatorPriors) -> Parts:
+def parts_of(
+    settings: Settings, tagset: TagSet, n_annotators: int, words: Sequence[str], priors: AnnotatorPriors
+) -> Parts:
     """The model's parts before any data."""
     prior = AnnotatorPrior(
         tagset,
@@ -102,7 +104,12 @@ def model_of(settings: Settings, crowd: Crowd) -> loop.Model:
 
 
 def restored(
-    settings: Settings, tagset: TagSet, names: tuple[str, ...], words: Sequence[str], priors: AnnotatorPriors, arrays: Arrays
+    settings: Settings,
+    tagset: TagSet,
+    names: tuple[str, ...],
+    words: Sequence[str],
+    priors: AnnotatorPriors,
+    arrays: Arrays,
 ) -> loop.Model:
     """The model in a file; ``ValueError`` if an array is not of the size that names, labels and words call for."""
     return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), words, priors), settings.temper), arrays)

@@ -204,5 +204,3 @@ def _profile(found: Confirmations, usual: float) -> float:
             x = low + _GOLDEN * (high - low)
             inner = [inner[1], (x, of_gain(x))]
     return min(loss for _, loss in inner)
-
-

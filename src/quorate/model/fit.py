@@ -26,7 +26,6 @@ from quorate.model import loop
 from quorate.model.build import check_fits, condensed_engine, model_of, room_for_spans, with_more_words
 from quorate.model.calibrate import Confirmations, Said, fit_exponent, fit_span_exponent
 from quorate.model.calibration import AS_STATED, Calibration
-from quorate.model.consensus_spans import consensus_spans
 from quorate.model.engines.factory import Engines
 from quorate.model.engines.protocol import Decoded, Engine
 from quorate.model.engines.threads import cell_counts_of
@@ -44,12 +43,12 @@ from quorate.model.spans import (
     needs_spans,
     span_evidence,
     stated_spans,
-    with_spans,
 )
 
 __all__ = ["Consensus", "Fitted", "fit", "fit_and_decode"]
 
 Progress = Callable[[loop.Progress], None]
+DEFAULTS, HERE = Settings(), Engines()
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Fitted:
         self,
         crowd: Crowd,
         settings: Settings | None = None,
-        engines: Engines = Engines(),
+        engines: Engines = HERE,
         *,
         corpus: Corpus | None = None,
         posteriors: bool = True,
@@ -95,7 +94,7 @@ class Fitted:
         engine: Engine,
         crowd: Crowd,
         settings: Settings | None = None,
-        engines: Engines = Engines(),
+        engines: Engines = HERE,
         *,
         evidence: SpanEvidence | None = None,
         posteriors: bool = True,
@@ -142,6 +141,11 @@ class Fitted:
         return replace(self, model=replace(with_more_words(model, self.words, self.settings), annotators=annotators))
 
     @property
+    def helpers(self) -> frozenset[str]:
+        """Names of annotators that changes of the crowd have added."""
+        return frozenset(name for note in self.notes for name in note.adds)
+
+    @property
     def priors(self) -> AnnotatorPriors:
         """What is assumed of its annotators before any label."""
         return self.crowd(Corpus([])).priors
@@ -161,8 +165,8 @@ class Consensus(NamedTuple):
 
 def fit(
     crowd: Crowd,
-    settings: Settings = Settings(),
-    engines: Engines = Engines(),
+    settings: Settings = DEFAULTS,
+    engines: Engines = HERE,
     *,
     history: Past | None = None,
     corpus: Corpus | None = None,
@@ -309,9 +313,7 @@ class _Fold(NamedTuple):
     spans: SpanModel | None
 
     @classmethod
-    def of(
-        cls, rest: Crowd, held_out: HeldOut, settings: Settings, engines: Engines, history: Past | None
-    ) -> Self:
+    def of(cls, rest: Crowd, held_out: HeldOut, settings: Settings, engines: Engines, history: Past | None) -> Self:
         """The fit to ``rest``."""
         with closing(engines.over(rest, text=settings.text)) as engine:
             learned = _learn(engine, rest, settings, engines, history, None)
@@ -361,7 +363,8 @@ def _confirmed(found: list[_Fold], settings: Settings) -> Callable[[float], Conf
     def at_power(power: float) -> Confirmations:
         stated = []
         for one, given in zip(found, chosen, strict=True):
-            assert one.evidence is not None and one.spans is not None
+            assert one.evidence is not None
+            assert one.spans is not None
             stated.append(one.evidence.spans_of(given, stated_spans(one.evidence, one.spans, power)))
         return Confirmations.of([one.held_out for one in found], stated)
 

@@ -49,6 +49,9 @@ __all__ = [
 ]
 
 
+Floats = NDArray[np.float64]
+
+
 class StopReason(StrEnum):
     """Why the loop ended.
 

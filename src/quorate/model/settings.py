@@ -14,10 +14,10 @@ from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
 from quorate.model.start import Start
 
 __all__ = [
+    "GONE",
     "MODEL",
     "READ",
     "WRITTEN",
-    "GONE",
     "AnnotatorModel",
     "Decode",
     "Inference",

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.model.candidates import Candidates
-from quorate.model.kernels.cores import balanced
 from quorate.model.kernels import spans as kernels
-from quorate.model.kernels.cores import available_threads, in_order
+from quorate.model.kernels.cores import available_threads, balanced, in_order
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.dirichlet import View, log_mean
 from quorate.model.parts.responses import Responses

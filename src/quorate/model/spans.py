@@ -158,7 +158,9 @@ def fit_spans(evidence: SpanEvidence) -> SpanModel:
 def stated_spans(evidence: SpanEvidence, model: SpanModel, exponent: float) -> Floats:
     """``[C]`` The probability of every candidate, as :func:`given_spans` states it at some power."""
     _, candidates, engine, _ = evidence
-    return np.where(_read(candidates), mixed(engine.posterior(model, exponent).true, candidates.likely), candidates.likely)
+    return np.where(
+        _read(candidates), mixed(engine.posterior(model, exponent).true, candidates.likely), candidates.likely
+    )
 
 
 def _powered(probability: Floats, exponent: float) -> Floats:
@@ -278,7 +280,6 @@ def decode_spans(
         posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
         expected_spans=_by_document(given.true, candidates) + given.elsewhere,
-        stated_spans=_by_document(np.where(given.chosen, given.stated, 0.0), candidates),
     )
     return with_known(decoded, tokens, clamped, crowd)
 
@@ -309,9 +310,6 @@ def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], cr
         span_end=np.where(here, tokens.span_end, decoded.span_end),
         span_probability=np.where(here, tokens.span_probability, decoded.span_probability),
         expected_spans=np.where(clamped, np.diff(starts), decoded.expected_spans),
-        stated_spans=np.where(clamped, np.diff(starts), decoded.stated_spans)
-        if len(decoded.stated_spans)
-        else np.zeros(0),
     )
 
 

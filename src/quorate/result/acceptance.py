@@ -54,22 +54,15 @@ def check_precision(precision: float, name: str = "accept") -> None:
         raise SettingsError(f"{name} must be a precision above 0 and below 1, not {precision:g}{hint}")
 
 
-def accepted(
-    spans: Sequence[Sequence[Span]], confidence: NDArray[np.float64], precision: float, ceiling: float
-) -> Accepted:
+def accepted(spans: Sequence[Sequence[Span]], confidence: NDArray[np.float64], precision: float) -> Accepted:
     """Part documents by their spans: as many of the surest as meet an expected precision together, and the others.
 
-    ``confidence [D]`` stands for a document without a span; no span is surer than ``ceiling``.
+    ``confidence [D]`` stands for a document without a span.
 
-    >>> accepted([[Span(0, 1, "X", 0.9)], [Span(0, 1, "X", 0.5)]], np.array([0.9, 0.5]), 0.8, 1.0).documents
+    >>> accepted([[Span(0, 1, "X", 0.9)], [Span(0, 1, "X", 0.5)]], np.array([0.9, 0.5]), 0.8).documents
     [0]
     """
     check_precision(precision)
-    if precision > ceiling:
-        raise SettingsError(
-            f"accept {precision:g}: no span is surer than {ceiling:g}, as annotators may share mistakes that nothing "
-            "shows (ask for less)"
-        )
     count = np.array([max(len(one), 1) for one in spans], np.float64)
     right = np.array([sum(span.sure for span in one) if one else confidence[d] for d, one in enumerate(spans)])
     mean = np.round(right / count, _DIGITS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Self
 
@@ -16,7 +16,6 @@ from quorate.model.engines.protocol import Decoded
 from quorate.model.parts.annotators import Annotators
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.confusions import blocks
-from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.habits import KINDS, SpanHabits, count_habits
 from quorate.wording import counted
 
@@ -102,11 +101,17 @@ class AnnotatorSummary:
 class AnnotatorSummaries(Sequence[AnnotatorSummary]):
     """Everyone, in the order of their names; by position or by name."""
 
-    def __init__(self, names: Sequence[str], table: Floats, model: Annotators, types: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        table: Floats,
+        model: Annotators,
+        types: Sequence[str] = (),
+        numbers: Sequence[int] | None = None,
+    ) -> None:
         """``table`` is ``[3 + 12·(1 + T), K]``: labels given, accuracy, informativeness, the :class:`SpanHabits`, and
-        those of each of the ``types``, habit by habit.
-
-        What is not there, as in a file of an earlier version, is 0.
+        those of each of the ``types``, habit by habit. ``numbers`` are those that they have in the model, if others than
+        their places here.
         """
         self.names, self.types = tuple(names), tuple(types)
         self.table = np.zeros((_FIGURES + _HABITS * (1 + len(self.types)), len(self.names)))
@@ -114,26 +119,26 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         # Rounding can make the bits of an annotator who tells nothing slightly negative, or −0.
         self.table[2] = np.where(table[2] <= 0, 0.0, table[2])
         self.n_labels, self.accuracy, self.informativeness = self.table[:_FIGURES]
-        self._model = model
+        self._model, self._of_model = model, list(range(len(self.names))) if numbers is None else list(numbers)
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
     def restored(
-        cls, names: Sequence[str], arrays: Mapping[str, Floats], model: Annotators, types: Sequence[str] = ()
+        cls,
+        names: Sequence[str],
+        arrays: Mapping[str, Floats],
+        model: Annotators,
+        types: Sequence[str] = (),
+        numbers: Sequence[int] | None = None,
     ) -> Self:
         """From a file; ``ValueError`` unless all are numbers, but for the accuracy of someone without a label."""
         rows = _FIGURES + _HABITS * (1 + len(types))
-        given = np.shape(arrays.get("summary", ()))[:1]
-        if given in ((_FIGURES,), (_FIGURES + _HABITS - 1,)):  # of an earlier version: no habits, or not by type
-            rows = given[0]
         check_arrays(arrays, {"summary": (rows, len(names))})
         table = arrays["summary"]
         others = np.delete(table, 1, axis=0)
         if not np.isfinite(others).all() or np.isinf(table[1]).any() or (table[_FIGURES:] < 0).any():
             raise ValueError("array 'summary' holds what is no number")
-        if rows == _FIGURES + _HABITS - 1:  # then all that was there is what they were shown
-            table = np.vstack([table, table[_FIGURES : _FIGURES + len(KINDS)].sum(axis=0)])
-        return cls(names, table, model, types)
+        return cls(names, table, model, types, numbers)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -153,7 +158,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
             float(self.informativeness[number]),
             **{name: habits.share(name) for name in ("found", *KINDS, "invented", "precision", "coverage")},
             counted=(habits, {kind: SpanHabits(*one) for kind, one in zip(self.types, by_type, strict=True)}),
-            of=(self._model, number),
+            of=(self._model, self._of_model[number]),
         )
 
     @property
@@ -173,7 +178,15 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         share = np.divide(means, labels, out=np.zeros((2, len(labels))), where=labels > 0)
         share[0, labels == 0] = np.nan
         spans = before[_FIGURES:] + self.table[_FIGURES:]
-        return AnnotatorSummaries(self.names, np.vstack([labels, share, spans]), self._model, self.types)
+        table = np.vstack([labels, share, spans])
+        return AnnotatorSummaries(self.names, table, self._model, self.types, self._of_model)
+
+    def without(self, names: Collection[str]) -> AnnotatorSummaries:
+        """The same without some of them."""
+        kept = [number for number, name in enumerate(self.names) if name not in names]
+        numbers = [self._of_model[number] for number in kept]
+        left = [self.names[number] for number in kept]
+        return AnnotatorSummaries(left, self.table[:, kept], self._model, self.types, numbers)
 
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
@@ -200,7 +213,6 @@ def summarise(
     counts: Floats,
     model: Annotators,
     decoded: Decoded | None = None,
-    calibration: Calibration = AS_STATED,
 ) -> AnnotatorSummaries:
     """Summaries from the counts of cells ``[G, J]`` under the final posterior, and the fitted annotator model.
 
@@ -213,7 +225,7 @@ def summarise(
     accuracy = np.divide(right, labels, out=np.full(K, np.nan), where=labels > 0)
     table = [np.stack([labels, accuracy, _informativeness(cells, counts, labels)])]
     if decoded is not None:
-        habits = count_habits(encoded, decoded, calibration, labels)
+        habits = count_habits(encoded, decoded, labels)
         table += [habits.sum(axis=1), habits.reshape(-1, K)]
     return AnnotatorSummaries(names, np.concatenate(table), model, encoded.tagset.span_types)
 

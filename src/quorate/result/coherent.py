@@ -1,7 +1,7 @@
 """One set of probabilities for documents, spans and tokens: nothing is surer than what it contains.
 
-Probabilities of sequences and tokens are raised to a power, those of spans go through a map of their own, and a vote
-for spans knows nothing of tokens: each is cut down to the least of what it is made of. What is known is certain.
+Probabilities of sequences, spans and tokens are raised to exponents of their own, and a vote for spans knows nothing of
+tokens: each is cut down to the least of what it is made of. What is known is certain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.model.engines.protocol import Decoded
-from quorate.result.calibration import Calibration
 
 __all__ = ["Probabilities", "coherent"]
 
@@ -31,9 +30,7 @@ class Probabilities(NamedTuple):
     tokens: Floats
 
 
-def coherent(
-    decoded: Decoded, doc_start: Integers, calibration: Calibration, known: NDArray[np.int32] | None = None
-) -> Probabilities:
+def coherent(decoded: Decoded, doc_start: Integers, known: NDArray[np.int32] | None = None) -> Probabilities:
     """The probabilities of a consensus; ``known [N]`` are labels that were taken as certain (−1: none)."""
     tokens = decoded.token_probability
     if not len(tokens):
@@ -41,7 +38,7 @@ def coherent(
     tokens = np.minimum(tokens, 1.0)
     start = np.flatnonzero(decoded.span_end)
     end = decoded.span_end[start].astype(np.int64)
-    spans, documents = calibration.spans(decoded.span_probability[start]), np.exp(decoded.log_probability)
+    spans, documents = decoded.span_probability[start], np.exp(decoded.log_probability)
     if known is not None:
         certain = np.concatenate([[0], np.cumsum(known == decoded.path)])
         tokens = np.where(known == decoded.path, 1.0, tokens)

@@ -12,8 +12,8 @@ from quorate.corpus.records import Corpus
 from quorate.corpus.schemes import Invalid
 from quorate.corpus.tags import TagSet
 from quorate.crowd.crowd import Crowd
+from quorate.crowd.duplicates import Duplicates
 from quorate.crowd.encode import encode
-from quorate.crowd.voices import in_one_voice
 from quorate.result.ambiguity import Ambiguity, ambiguity_of
 from quorate.result.shares import ShareModel, through_confusion
 
@@ -26,7 +26,7 @@ class Expectations:
     """Shares of annotators and ambiguity, of all documents of a fit, end to end.
 
     ``posterior`` is that of the consensus, empty where it was not kept: it says what to expect where nobody can be
-    hidden, and of documents that nobody has labelled. The members of each of the ``voices``, by name, count as one.
+    held out, and of documents that nobody has labelled. Those who are ``duplicates``, by name, count as one.
 
     >>> import quorate
     >>> corpus = quorate.Corpus(quorate.sample().documents[:40])
@@ -41,17 +41,18 @@ class Expectations:
         tagset: TagSet,
         invalid: Invalid,
         posterior: Floats,
-        voices: Sequence[Sequence[str]] = (),
+        duplicates: Sequence[Sequence[str]] = (),
     ) -> None:
         self._corpus, self._tagset, self._invalid, self._posterior = corpus, tagset, invalid, posterior
-        here = set(corpus.annotators) if voices else set()
-        self._voices = [copies for copies in ([name for name in voice if name in here] for voice in voices) if copies]
+        here = set(corpus.annotators) if duplicates else set()
+        self._duplicates = [group for group in ([name for name in one if name in here] for one in duplicates) if group]
 
     @cached_property
     def _encoded(self) -> Crowd:
         encoded = encode(self._corpus, self._tagset, invalid=self._invalid)
         number = {name: k for k, name in enumerate(encoded.annotators)}
-        return in_one_voice(encoded, [[number[name] for name in copies] for copies in self._voices])
+        groups = tuple(tuple(sorted(number[name] for name in group)) for group in self._duplicates)
+        return Duplicates(groups).applied(encoded)
 
     @cached_property
     def _model(self) -> ShareModel | None:
@@ -64,8 +65,8 @@ class Expectations:
 
     def of(self, name: str) -> Floats:
         """``[N, J]`` The probability that this annotator would give each label to each token."""
-        speaker = {copy: min(copies) for copies in self._voices for copy in copies}
-        return self.shares if self._model is None else self._completed(self._model.of(speaker.get(name, name)))
+        first = {each: min(group) for group in self._duplicates for each in group}
+        return self.shares if self._model is None else self._completed(self._model.of(first.get(name, name)))
 
     @cached_property
     def ambiguity(self) -> Ambiguity:

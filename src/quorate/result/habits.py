@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.crowd.crowd import Crowd
+from quorate.crowd.marked import counted, said_in
+from quorate.model.consensus_spans import consensus_spans
 from quorate.model.engines.protocol import Decoded
 from quorate.model.kernels.marked import SureSpans, add_habits
-from quorate.crowd.marked import counted, said_in
-from quorate.result.calibration import Calibration
-from quorate.result.spans import consensus_spans
 
 __all__ = ["BOUNDS", "KINDS", "SpanHabits", "count_habits"]
 
@@ -104,7 +103,7 @@ class SpanHabits(NamedTuple):
         return (low if x > 0 else 0.0), (high if x < n else 1.0)
 
 
-def count_habits(encoded: Crowd, decoded: Decoded, calibration: Calibration, labels: Floats | None = None) -> Floats:
+def count_habits(encoded: Crowd, decoded: Decoded, labels: Floats | None = None) -> Floats:
     """``[12, T, K]`` The :class:`SpanHabits` of everybody, by type: that of the consensus's span, or of their own.
 
     In the plain scheme, which has no spans, there are no types. ``labels [K]`` are how many each gave, if known.
@@ -114,7 +113,7 @@ def count_habits(encoded: Crowd, decoded: Decoded, calibration: Calibration, lab
     if not T * K:
         return np.zeros(shape)
     spans = consensus_spans(decoded, encoded.tagset)
-    sure = np.minimum(calibration.spans(decoded.span_probability[spans.start]), 1.0)
+    sure = np.minimum(decoded.span_probability[spans.start], 1.0)
     first = np.searchsorted(spans.start, encoded.doc_start)
     said, truth = said_in(encoded), SureSpans(spans.start, spans.end, spans.kind, first, sure)
     found, tokens = counted(

@@ -147,8 +147,7 @@ class LayeredResult:
         >>> aggregate_layers({"LOC": inner, "ORG": outer}, "mv").accept(0.9).documents
         [0]
         """
-        ceiling = max(result.calibration.ceiling for result in self.layers.values())
-        return accepted(self.spans, self.confidence, precision, ceiling)
+        return accepted(self.spans, self.confidence, precision)
 
     def only(self, documents: Sequence[int]) -> LayeredResult:
         """The same for some of the documents, by their positions."""

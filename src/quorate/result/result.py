@@ -29,7 +29,6 @@ from quorate.model.loop import Trace
 from quorate.result.acceptance import Accepted, accepted
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries
-from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 from quorate.result.expectations import Expectations
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-    from quorate.choose.choice import Choice
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
@@ -95,24 +93,21 @@ class Result:
         trace: Trace | None,
         settings: dict[str, Any],
         repaired: int,
-        calibration: Calibration = AS_STATED,
-        choice: Choice | None = None,
         known: NDArray[np.int32] | None = None,
         sources: Sources | None = None,
     ) -> None:
         self.model, self.corpus, self.tagset = model, corpus, tagset
         self._annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
-        self.calibration, self.choice = calibration, choice
-        self.sources = Sources(self.annotators.names, corpus.profiles) if sources is None else sources
+        self.sources = Sources.of(self.annotators.names, corpus.profiles) if sources is None else sources
         self._doc_start = doc_start
-        self._told = coherent(decoded, doc_start, calibration, known)
+        self._told = coherent(decoded, doc_start, known)
         self._known = np.zeros(len(decoded.path), np.bool_) if known is None else known == decoded.path
         with np.errstate(divide="ignore"):
             log_probability = np.minimum(decoded.log_probability, np.log(self._told.documents))
         self._decoded = decoded._replace(log_probability=log_probability)
         invalid = Invalid(settings.get("invalid") or Invalid.REPAIR)
         posterior = decoded.posterior[: 0 if len(decoded.token_probability) else None]
-        self._expectations = Expectations(corpus, tagset, invalid, posterior, self.sources.voices)
+        self._expectations = Expectations(corpus, tagset, invalid, posterior, self.sources.duplicates)
         self._place = _Place(np.arange(len(corpus)), slice(None))
 
     @cached_property
@@ -140,11 +135,11 @@ class Result:
         """
         posterior, told = self._kept_posterior(), self._told
         sure = told.tokens if self.tagset.outside is None else told.spans
-        return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, self.calibration, sure)
+        return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, sure)
 
     def span_habits(self, encoded: Crowd) -> Floats:
         """``[12, T, K]`` The :class:`quorate.result.habits.SpanHabits` of everybody in the corpus, by type."""
-        return count_habits(encoded, self._decoded, self.calibration)
+        return count_habits(encoded, self._decoded)
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
@@ -157,7 +152,7 @@ class Result:
         >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
         (True, 320)
         """
-        return accepted(self.spans, self.confidence, precision, self.calibration.ceiling)
+        return accepted(self.spans, self.confidence, precision)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -274,7 +269,6 @@ class Result:
             span_end=np.where(span_end > 0, span_end - shift, 0).astype(np.int32),
             span_probability=decoded.span_probability[token],
             expected_spans=decoded.expected_spans[chosen] if len(decoded.expected_spans) else np.zeros(0),
-            stated_spans=decoded.stated_spans[chosen] if len(decoded.stated_spans) else np.zeros(0),
         )
         result = self._without_what_was_derived()
         spans = np.zeros(len(decoded.path))
@@ -317,12 +311,11 @@ class Result:
             log_probability=np.where(changed, at_most, decoded.log_probability),
             span_end=np.where(unmarked, 0, decoded.span_end).astype(np.int32),
             span_probability=np.where(unmarked, 0.0, decoded.span_probability),
-            stated_spans=np.zeros(0),
         )
         result = self._without_what_was_derived()
         result._known = self._known & ~unmarked
         known = np.where(result._known, decoded.path, -1).astype(np.int32)
-        result._decoded, result._told = part, coherent(part, self._doc_start, self.calibration, known)
+        result._decoded, result._told = part, coherent(part, self._doc_start, known)
         result.settings_ = self.settings_ | {"surest": least}
         return result
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.infer.engines.protocol import Decoded
-from quorate.result.calibration import Calibration
-from quorate.result.spans import consensus_spans
+from quorate.model.consensus_spans import consensus_spans
+from quorate.model.engines.protocol import Decoded
 
 __all__ = ["Expected", "SpanTallies", "expected_scores", "span_tallies"]
 
@@ -19,59 +18,36 @@ Floats = NDArray[np.float64]
 
 
 class SpanTallies(NamedTuple):
-    """Of every document ``[D]``: spans given, those expected to be right, as calibrated and as stated, and true spans.
+    """Of every document ``[D]`` as expected: spans given, those of them that are right, and true spans.
 
-    How many spans a document truly has is expected from where labels say that one begins: ``sharp`` by what the model
-    states, ``blunt`` after calibration. The truth lies between, as a blunt probability is spread thinly over places
-    where nothing is.
-
-    >>> one = np.array([1.0])
-    >>> SpanTallies(one, one, one, 2 * one, 3 * one).true
-    array([2.5])
+    >>> SpanTallies(*np.ones((3, 1))).true
+    array([1.])
     """
 
     given: Floats
     found: Floats
-    found_stated: Floats
-    sharp: Floats
-    blunt: Floats
-
-    @property
-    def true(self) -> Floats:
-        """``[D]`` How many spans there truly are, as expected."""
-        return (self.sharp + self.blunt) / 2
+    true: Floats
 
 
 def span_tallies(
-    decoded: Decoded,
-    posterior: Floats,
-    tagset: TagSet,
-    doc_start: NDArray[np.int64],
-    calibration: Calibration,
-    sure: Floats,
+    decoded: Decoded, posterior: Floats, tagset: TagSet, doc_start: NDArray[np.int64], sure: Floats
 ) -> SpanTallies:
-    """The tallies of a consensus whose spans are told to be right with probability ``sure``.
+    """The tallies of a consensus whose spans are right with probability ``sure``.
 
-    ``posterior`` is ``[N, J]``. In the plain scheme every token is a span.
+    How many spans a document truly has is expected by the span model or, without one, from labels that open a span in
+    the ``posterior`` ``[N, J]``. In the plain scheme every token is a span.
     """
     spans, D = consensus_spans(decoded, tagset), len(doc_start) - 1
     document = np.searchsorted(doc_start, spans.start, side="right") - 1
-    plain = tagset.outside is None
-    stated = posterior[spans.start, decoded.path] if plain else decoded.span_probability[spans.start]
-    given, found, found_stated = (
-        np.bincount(document, weights, minlength=D).astype(np.float64)
-        for weights in (np.ones(len(document)), sure, stated)
+    given, found = (
+        np.bincount(document, weights, minlength=D).astype(np.float64) for weights in (np.ones(len(document)), sure)
     )
     if len(decoded.expected_spans):
-        if len(decoded.stated_spans):
-            found_stated = decoded.stated_spans
-        return SpanTallies(given, found, found_stated, decoded.expected_spans, decoded.expected_spans)
-    if plain or not tagset.opens.any():  # where no label says that a span begins, those that were missed are not seen
-        return SpanTallies(given, found, found_stated, given, given)
-    sharp = posterior ** (1 / calibration.sharpness)
-    sharp /= sharp.sum(axis=1, keepdims=True)
-    openings = (np.concatenate([[0.0], np.cumsum(p[:, tagset.opens].sum(axis=1))]) for p in (sharp, posterior))
-    return SpanTallies(given, found, found_stated, *(np.diff(total[doc_start]) for total in openings))
+        return SpanTallies(given, found, decoded.expected_spans)
+    if tagset.outside is None or not tagset.opens.any():  # then spans that were missed are not seen
+        return SpanTallies(given, found, given)
+    opening = np.concatenate([[0.0], np.cumsum(posterior[:, tagset.opens].sum(axis=1))])
+    return SpanTallies(given, found, np.diff(opening[doc_start]))
 
 
 class Expected(NamedTuple):
@@ -92,7 +68,7 @@ def expected_scores(tallies: SpanTallies) -> Expected:
     """Expected scores from tallies of spans.
 
     >>> two = np.array([2.0])
-    >>> expected_scores(SpanTallies(two, 0.8 * two, 0.8 * two, two, two)).precision
+    >>> expected_scores(SpanTallies(two, 0.8 * two, two)).precision
     0.8
     """
     precision, recall = _ratio(tallies.found, tallies.given), min(_ratio(tallies.found, tallies.true), 1.0)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import Scheme
-from quorate.crowd.sharing import Sharing
 from quorate.errors import ModelFileError
 from quorate.limits import size_named, too_much, unpacks_to_too_much
 from quorate.storage.files.atomic import written_whole
@@ -32,7 +31,6 @@ __all__ = [
     "load",
     "prefixed",
     "save",
-    "sharing_of",
     "tagger_head",
     "under",
 ]
@@ -173,24 +171,10 @@ class CombinationHead(Head):
     profiles: dict[str, dict[str, Any]]
     words: list[str]
     calibration: dict[str, float]
-    sharing: NotRequired[list[tuple[int, int, float]]]
-    voices: NotRequired[list[list[int]]]
-    votes: NotRequired[tuple[float, float] | None]
-    silent: NotRequired[list[str]]
-    silence: NotRequired[SilenceHead]
-    group: NotRequired[list[int]]  # in files of version 0.3 and before: those who share a number count as one
+    notes: list[dict[str, Any]]
+    summarised: list[str]
     decided: NotRequired[list[str]]
-    choice: NotRequired[dict[str, Any] | None]
     documents: NotRequired[DocumentsHead]
-    without_tagger: NotRequired[dict[str, Any]]  # the fit that an update goes on from, where a tagger joined
-    places: NotRequired[dict[str, Any]]  # the fit to where spans are, whatever their type
-
-
-class SilenceHead(TypedDict):
-    """How much an ``O`` of each annotator counts, and the words that go on where marks end (``None``: all may)."""
-
-    of_silence: list[float]
-    go_on: list[str] | None
 
 
 class DocumentsHead(TypedDict):
@@ -211,33 +195,11 @@ class TaggerHead(Head):
 def combination_head(meta: dict[str, Any]) -> CombinationHead:
     """The description of a combination, if it is whole; ``ValueError`` if not."""
     head = msgspec.convert(meta, CombinationHead)
-    K, group = len(head["annotators"]), head.get("group", [])
-    if not (len(group) <= K and set(group) <= set(range(K))):  # those who came later stand for themselves
-        raise ValueError("those who count as one are not among the annotators")
-    for one, other, share in head.get("sharing", []):
-        if not (0 <= one < K and 0 <= other < K and one != other and 0 < share <= 1):
-            raise ValueError("those who have something in common are not among the annotators, or have it by no share")
-    copies = [k for voice in head.get("voices", []) for k in voice]
-    if not (set(copies) <= set(range(K)) and len(set(copies)) == len(copies)):
-        raise ValueError("those who are copies are not among the annotators, or have several voices")
-    if not set(head.get("silent", ())) <= set(head["annotators"]):
-        raise ValueError("those who mark little are not among the annotators")
-    counts = head["silence"]["of_silence"] if "silence" in head else []
-    spoken_for = -1  # copies, for whom another one speaks
-    if not (len(counts) <= K and all(0 <= count <= 1 or count == spoken_for for count in counts)):
-        raise ValueError("those who are silent are not among the annotators, or count by no share")
-    if not all(0 <= votes < math.inf for votes in head.get("votes") or ()):
-        raise ValueError("the votes of a document are no number")
+    if not set(head["summarised"]) <= set(head["annotators"]):
+        raise ValueError("those who are summarised are not among the annotators")
     if not all(map(math.isfinite, head["calibration"].values())):
         raise ValueError("the calibration holds what is no number")
     return head
-
-
-def sharing_of(head: CombinationHead) -> Sharing:
-    """What the annotators of a combination have in common."""
-    if "sharing" not in head:
-        return Sharing.within(head.get("group", []))
-    return Sharing.of(head["sharing"], head.get("voices", []))
 
 
 def tagger_head(meta: dict[str, Any]) -> TaggerHead:

@@ -43,17 +43,13 @@ class TaggerName(StrEnum):
     True
     """
 
-    AUTO = "auto"
     NONE = "none"
     CRF = "crf"
     CONTEXT = "context"
 
 
 TaggerChoice = str | Tagger | Callable[[TagSet], Tagger] | None
-"""No tagger, one by its name, one that was made, or what makes one for a tag set (a class, say).
-
-``"auto"`` is the light one where it is found to help and does not take long, ``"none"`` is ``None``.
-"""
+"""No tagger (``"none"`` is ``None``), one by its name, one that was made, or what makes one for a tag set."""
 
 
 def make_tagger(choice: TaggerChoice, tagset: TagSet) -> Tagger:
@@ -64,13 +60,13 @@ def make_tagger(choice: TaggerChoice, tagset: TagSet) -> Tagger:
     'CrfTagger'
     >>> make_tagger("oracle", tagset)
     Traceback (most recent call last):
-    quorate.errors.SettingsError: tagger 'oracle' is not known (one of: auto, none, crf, context; or one of your own)
+    quorate.errors.SettingsError: tagger 'oracle' is not known (one of: none, crf, context; or one of your own)
     """
     if isinstance(choice, str):
         if choice not in list(TaggerName):
             known = ", ".join(name.value for name in TaggerName)
             raise SettingsError(f"tagger {choice!r} is not known (one of: {known}; or one of your own)")
-        if choice in (TaggerName.CRF, TaggerName.AUTO):
+        if choice == TaggerName.CRF:
             from quorate.taggers.crf import CrfTagger
 
             return CrfTagger(tagset)

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import TagSet
+from quorate.crowd.algebra import with_annotator
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.lots import lots_of
 from quorate.errors import InputError, SettingsError
 from quorate.model.loop import Progress
 from quorate.model.parts.truth import log_mask
-from quorate.taggers import Tagger
+from quorate.taggers import Tagger, TaggerChoice, make_tagger
 
 __all__ = [
     "FOLDS",
@@ -33,12 +34,14 @@ __all__ = [
     "best_path",
     "cross_fitted",
     "in_rounds",
+    "joined_fit",
     "rounds_of",
     "teach",
 ]
 
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
+Found = tuple[Any, Crowd, Any]
 
 TAGGER = "(tagger)"
 """The name under which a tagger joins the annotators."""
@@ -114,25 +117,50 @@ def in_rounds(progress: Callable[[Progress], None] | None) -> _Shown | None:
     return _Shown(teach, fit)
 
 
+def joined_fit(
+    corpus: Corpus,
+    crowd: Crowd,
+    choice: TaggerChoice,
+    fit: Callable[..., Found],
+    seed: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[tuple[TaggerRound, ...], Found]:
+    """Fits with a tagger that joins the crowd, and what each of its rounds did.
+
+    ``fit(crowd, posteriors=True, progress=…)`` gives what was learned, the crowd it was learned from and the consensus.
+    """
+    shown, last = in_rounds(progress), None
+
+    def consensus(path: Ints32 | None) -> Floats:
+        nonlocal last
+        joined = crowd if path is None else with_annotator(crowd, TAGGER, path)
+        last = fit(joined, posteriors=True, progress=shown.fit if shown else None)
+        posterior: Floats = last[2].decoded.posterior
+        return posterior
+
+    tagger = make_tagger(choice, crowd.tagset)
+    rounds = teach(corpus, crowd, tagger, consensus, seed=seed, progress=shown.teach if shown else None)
+    assert last is not None
+    return rounds, last
+
+
 def teach(
     corpus: Corpus,
-    encoded: Crowd,
+    crowd: Crowd,
     tagger: Tagger,
     consensus: Callable[[Ints32 | None], Floats],
     *,
-    accepts: Callable[[Ints32], bool] | None = None,
     rounds: int | None = None,
     folds: int = FOLDS,
     seed: int = 0,
     progress: Callable[[Step], None] | None = None,
 ) -> tuple[TaggerRound, ...]:
-    """Alternate between consensus and tagger, for as many ``rounds`` as the tagger takes part in unless told.
+    """Alternate between consensus and tagger, for as many ``rounds`` as the tagger takes part in unless given.
 
-    ``consensus`` gives the posterior ``[N, J]`` with what the tagger says joined: ``[N]`` a label for every token, or
-    ``None`` at first. Its last call is the final one. ``accepts`` is asked once whether the tagger may join; if
-    not, there are no rounds.
+    ``consensus`` gives the posterior ``[N, J]`` with the tagger's labels joined: ``[N]`` a label for every token, or
+    ``None`` at first. Its last call is the final one.
     """
-    if TAGGER in encoded.annotators:
+    if TAGGER in crowd.annotators:
         raise InputError(f"an annotator is called {TAGGER!r} already (rename it, or leave the tagger out)")
     rounds = rounds_of(tagger) if rounds is None else rounds
     posterior = consensus(None)
@@ -144,10 +172,8 @@ def teach(
             if progress is not None:
                 progress(Step(number, rounds, fold, folds))
 
-        tagged = cross_fitted(corpus, encoded, tagger, posterior, folds=folds, rng=rng, progress=report)
-        path = best_path(encoded.tagset, tagged, encoded.doc_start)
-        if number == 1 and accepts is not None and not accepts(path):
-            return ()
+        tagged = cross_fitted(corpus, crowd, tagger, posterior, folds=folds, rng=rng, progress=report)
+        path = best_path(crowd.tagset, tagged, crowd.doc_start)
         before, posterior = posterior, consensus(path)
         changed = 0.5 * float(np.abs(posterior - before).sum()) / max(len(posterior), 1)
         agreement = float((posterior.argmax(axis=1) == path).mean()) if len(path) else 1.0

@@ -42,8 +42,7 @@ class Decoded(NamedTuple):
     begins at token t ends before token ``span_end[t]`` (0: none begins) and has ``span_probability[t]``;
     ``cells [G, J]`` are the counts of cells under this posterior. Where the posterior was not asked for it has
     no rows, and there is ``token_probability [N]``, that of each decoded label (else it is empty). Where spans were
-    chosen one by one, ``expected_spans [D]`` says how many true ones each document is expected to have, and
-    ``stated_spans [D]`` how many of those given out would be right if the model were taken at its word (else empty).
+    chosen one by one, ``expected_spans [D]`` is how many true ones each document is expected to have (else empty).
     """
 
     posterior: Floats
@@ -55,7 +54,6 @@ class Decoded(NamedTuple):
     cells: Floats
     token_probability: Floats = np.zeros(0)
     expected_spans: Floats = np.zeros(0)
-    stated_spans: Floats = np.zeros(0)
 
     def of_path_alone(self) -> Decoded:
         """The same without the probabilities of labels that were not decoded."""
