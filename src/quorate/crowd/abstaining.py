@@ -165,12 +165,8 @@ def _words_that_go_on(crowd: Crowd) -> frozenset[str]:
 
 
 def _marks(crowd: Crowd) -> tuple[Crowd, Integers, Integers]:
-    """The crowd, of whose soft labels the likeliest alone is left, and the token and annotator of every mark."""
-    if crowd.event_weight is not None:
-        who = crowd.cells.annotator[crowd.event_cell]
-        again = np.flatnonzero(np.diff(who) == 0) + 1
-        if not np.isin(again, crowd.event_start).all():  # somebody gave several labels to one token
-            crowd = with_likeliest_labels(crowd)
+    """The crowd, of whose soft labels the likeliest alone are left, and the token and annotator of every mark."""
+    crowd = with_likeliest_labels(crowd)
     event = np.flatnonzero(crowd.cells.label[crowd.event_cell] != crowd.tagset.outside)
     return crowd, token_of(crowd, event), crowd.cells.annotator[crowd.event_cell[event]]
 

@@ -270,7 +270,7 @@ def _documents_and_annotators(crowd: Crowd, found: list[tuple[int, Integers]]) -
 
 def sure_events(crowd: Crowd) -> NDArray[np.bool_]:
     """Events that say one label: of someone who gave probabilities, those above a half."""
-    if crowd.event_weight is None:
+    if not crowd.soft or crowd.event_weight is None:
         return np.ones(len(crowd.event_cell), dtype=np.bool_)
     return np.asarray(crowd.event_weight > 0.5)
 
@@ -347,7 +347,7 @@ def marked_spans(crowd: Crowd) -> Spans:
     """Every span that an annotator marked, by annotator and place; in the plain scheme every token is one."""
     tagset = crowd.tagset
     in_span = np.ones(len(tagset.labels), np.bool_) if tagset.outside is None else tagset.in_span
-    if crowd.event_weight is None:
+    if not crowd.soft or crowd.event_weight is None:
         token, cell = events_of_cells(crowd.event_start, crowd.event_cell, in_span[crowd.cells.label])
         who, label = crowd.cells.annotator[cell], crowd.cells.label[cell]
     else:
@@ -388,7 +388,7 @@ def with_likeliest_labels(crowd: Crowd) -> Crowd:
 
     Labels that stood before are not told apart in it.
     """
-    if crowd.event_weight is None:
+    if not crowd.soft or crowd.event_weight is None:
         return crowd
     token, who, label = _likeliest_labels(crowd, crowd.event_weight)
     J, K = crowd.cells.n_labels, len(crowd.annotators)

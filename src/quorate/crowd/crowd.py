@@ -154,10 +154,11 @@ class Crowd:
 
     Token t has the events ``event_start[t]`` to ``event_start[t + 1]``; ``event_cell`` says which cell each is of, and
     ``event_weight`` how much it counts (``None``: all count 1). ``word[t]`` is V for a word that is not in ``words``.
-    ``slices`` are there if an engine's layout was made before, and kept on disk. ``known [N]`` are labels that are
-    known (-1 where none is; ``None``: nowhere), ``profiles`` what people said of annotators, and ``coverage [K]`` how
-    much of what others mark each source that abstains marks (see :class:`AnnotatorPriors`). ``notes`` are the changes
-    that were made to the ``original`` crowd, if there were any.
+    ``slices`` are there if an engine's layout was made before, and kept on disk. Where labels are ``soft``, somebody
+    gave probabilities: several events at a token, whose weights sum to 1. ``known [N]`` are labels that are known (-1
+    where none is; ``None``: nowhere), ``profiles`` what people said of annotators, and ``coverage [K]`` how much of
+    what others mark each source that abstains marks (see :class:`AnnotatorPriors`). ``notes`` are the changes that were
+    made to the ``original`` crowd, if there were any.
     """
 
     tagset: TagSet
@@ -171,6 +172,7 @@ class Crowd:
     cells: Cells
     repaired: int
     slices: SlicesOnDisk | None = None
+    soft: bool = False
     known: Ints | None = None
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     coverage: NDArray[np.float64] | None = None

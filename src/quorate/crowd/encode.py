@@ -73,7 +73,9 @@ def encode(
         keys, place = np.unique(key, return_inverse=True)
         event_cell = place.astype(np.int32)
     cells = Cells.of_keys(keys, len(names), len(tagset.labels), n_previous(tagset))
-    return Crowd(tagset, names, vocabulary, doc_start, word, event_start, event_cell, weight, cells, repaired)
+    return Crowd(
+        tagset, names, vocabulary, doc_start, word, event_start, event_cell, weight, cells, repaired, soft=bool(soft)
+    )
 
 
 def _all_tokens(corpus: Corpus) -> chain[str]:

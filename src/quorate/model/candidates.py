@@ -268,12 +268,14 @@ def _weights(crowd: Crowd, n_pairs: int) -> Floats:
     if crowd.event_weight is None:
         return np.ones(n_pairs)
     number = number_pairs(crowd)[2]
-    return np.bincount(number, crowd.event_weight, n_pairs) / np.maximum(_tokens_of_pairs(crowd, number, n_pairs), 1)
+    return np.bincount(number, crowd.event_weight, n_pairs) / np.maximum(_tokens_of_pairs(crowd, n_pairs), 1)
 
 
-def _tokens_of_pairs(crowd: Crowd, number: NDArray[np.int32], n_pairs: int) -> Integers:
+def _tokens_of_pairs(crowd: Crowd, n_pairs: int) -> Integers:
     """How many tokens each pair labelled: who gave probabilities has several events at a token."""
-    token = token_of_events(crowd)
+    if not crowd.soft:
+        return count_pairs(crowd)[2]
+    number, token = number_pairs(crowd)[2], token_of_events(crowd)
     order = np.lexsort((token, number))
     again = np.zeros(len(order), np.bool_)
     again[1:] = (token[order][1:] == token[order][:-1]) & (number[order][1:] == number[order][:-1])
@@ -340,8 +342,8 @@ def _by_pair(crowd: Crowd, marks: Spans, pair_doc: Integers, who: Integers) -> t
 def _runs(crowd: Crowd, pair_doc: Integers, labelled: Integers) -> tuple[Integers, Integers, Integers]:
     """The runs of tokens that each pair has labels for: mostly one, the whole document. ``labelled`` are its events."""
     P, length = len(pair_doc), np.diff(crowd.doc_start)[pair_doc]
-    if crowd.event_weight is not None:
-        labelled = _tokens_of_pairs(crowd, number_pairs(crowd)[2], P)
+    if crowd.soft:
+        labelled = _tokens_of_pairs(crowd, P)
     whole = labelled == length
     begin, end = crowd.doc_start[pair_doc], crowd.doc_start[pair_doc + 1]
     if whole.all():

@@ -299,7 +299,8 @@ def _learn(
 
 def _evidence(engine: Engine, model: loop.Model, crowd: Crowd, engines: Engines) -> SpanEvidence:
     likely = engine.likely_spans(*loop.output_tables(model, crowd.cells, 1.0), NOTED)
-    return span_evidence(model, crowd, likely, engines.threads)
+    posterior = loop.posteriors(engine, model, crowd.cells, 1.0)
+    return span_evidence(model, crowd, likely, posterior, engines.threads)
 
 
 class _Fold(NamedTuple):

@@ -42,6 +42,7 @@ __all__ = [
     "mixed",
     "needs_spans",
     "span_evidence",
+    "spans_beginning",
     "stated_spans",
     "with_known",
     "with_spans",
@@ -64,12 +65,17 @@ _ENOUGH_SPANS = 50.0  # to estimate from them how many nobody saw
 
 
 class SpanEvidence(NamedTuple):
-    """The candidates of a crowd with their prior, ready for passes; ``clamped [D]``: some of its labels are known."""
+    """The candidates of a crowd with their prior, ready for passes.
+
+    ``clamped [D]``: some of its labels are known; ``beginning [D]``: how many spans the token model expects in each
+    document, or ``None`` where labels do not say whether a span begins.
+    """
 
     crowd: Crowd
     candidates: Candidates
     engine: SpanEngine
     clamped: NDArray[np.bool_]
+    beginning: Floats | None
 
     def spans_of(self, chosen: Chosen, probability: Floats) -> tuple[Spans, Floats]:
         """The chosen candidates as spans, and the probability of each."""
@@ -84,7 +90,8 @@ class SpanEvidence(NamedTuple):
         first = self.candidates.first
         prior = ranges_of(self.engine.prior, first[documents], first[documents + 1])
         engine = SpanEngine(found, prior, threads=threads)
-        return SpanEvidence(sample, found, engine, self.clamped[documents])
+        beginning = None if self.beginning is None else self.beginning[documents]
+        return SpanEvidence(sample, found, engine, self.clamped[documents], beginning)
 
 
 def needs_spans(settings: Settings, tagset: TagSet) -> bool:
@@ -99,10 +106,12 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
     return settings.spans or settings.decode is Decode.F1 or settings.dialled
 
 
-def span_evidence(model: loop.Model, crowd: Crowd, likely: Likely, threads: int | None = None) -> SpanEvidence:
+def span_evidence(
+    model: loop.Model, crowd: Crowd, likely: Likely, posterior: Floats, threads: int | None = None
+) -> SpanEvidence:
     """What there is to say about spans: the marks of annotators, and what a fitted token ``model`` thinks of them.
 
-    ``likely`` is what it thinks likely.
+    ``likely`` are the spans that it thinks likely, ``posterior [N, J]`` is that of labels.
     """
     voted = voted_spans(crowd)
     found = find_candidates(crowd, likely, LIKELY, voted)
@@ -121,7 +130,8 @@ def span_evidence(model: loop.Model, crowd: Crowd, likely: Likely, threads: int 
     if crowd.known is not None:
         decided = _known_labels(crowd) == np.diff(crowd.doc_start)
         prior = np.where(decided[found.document], np.where(found.likely > 0.5, _CERTAIN, -_CERTAIN), prior)
-    return SpanEvidence(crowd, found, SpanEngine(found, prior, threads=threads), clamped)
+    engine = SpanEngine(found, prior, threads=threads)
+    return SpanEvidence(crowd, found, engine, clamped, spans_beginning(posterior, crowd))
 
 
 def _by_others(crowd: Crowd) -> Floats:
@@ -148,7 +158,7 @@ def _known_labels(crowd: Crowd) -> NDArray[np.int64]:
 
 def fit_spans(evidence: SpanEvidence) -> SpanModel:
     """What every annotator does with spans, learned from all candidates; and how many spans nobody touches."""
-    crowd, candidates, engine, _ = evidence
+    crowd, candidates, engine, *_ = evidence
     start = SpanModel(Responses.of(len(crowd.annotators)))
     model = loop.passes(engine, start, candidates, _PASSES, _TOLERANCE)[0]
     true = mixed(engine.posterior(model).true, candidates.likely)
@@ -157,7 +167,7 @@ def fit_spans(evidence: SpanEvidence) -> SpanModel:
 
 def stated_spans(evidence: SpanEvidence, model: SpanModel, exponent: float) -> Floats:
     """``[C]`` The probability of every candidate, as :func:`given_spans` states it at some power."""
-    _, candidates, engine, _ = evidence
+    _, candidates, engine, *_ = evidence
     return np.where(
         _read(candidates), mixed(engine.posterior(model, exponent).true, candidates.likely), candidates.likely
     )
@@ -202,7 +212,7 @@ def given_spans(
 
     None is ``most [C]`` likely. ``beginning [D]`` is how many spans the token model expects in each document.
     """
-    crowd, candidates, engine, _ = evidence
+    crowd, candidates, engine, *_ = evidence
     of_sets = true = _powered(candidates.likely, calibration.tokens)
     stated = candidates.likely
     if model is not None:
@@ -222,7 +232,8 @@ def given_spans(
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not depend on how sure one may be of them
-        chosen = _best_f1(engine.best_set, stated, float(stated.sum() + rest.sum()))
+        beside = _no_candidates(candidates, evidence.beginning, _TOKEN_SHARE)
+        chosen = _best_f1(engine.best_set, stated, float(stated.sum() + beside.sum()))
     return GivenSpans(of_sets, true, stated, chosen, rest + unseen)
 
 
@@ -256,9 +267,9 @@ def decode_spans(
 
     Documents of which labels are known stay as the token model, which is bound by them, has them.
     """
-    crowd, candidates, engine, clamped = evidence
+    crowd, candidates, engine, clamped, _ = evidence
     least_label = _least_label(candidates, tokens.posterior, crowd.tagset) if model is None else 1.0
-    beginning = _beginning(tokens.posterior, crowd)
+    beginning = spans_beginning(tokens.posterior, crowd)
     given = given_spans(evidence, model, settings, calibration, most=least_label, beginning=beginning)
     decoded = with_spans(evidence, given, tokens)
     by_tokens = _if_same(decoded.path, tokens, crowd.doc_start)
@@ -284,9 +295,12 @@ def decode_spans(
     return with_known(decoded, tokens, clamped, crowd)
 
 
-def _beginning(posterior: Floats, crowd: Crowd) -> Floats | None:
-    """``[D]`` How many spans the token model expects in each document: one for each label that opens one."""
-    if crowd.tagset.scheme is Scheme.IO:  # where labels do not say whether a span begins
+def spans_beginning(posterior: Floats, crowd: Crowd) -> Floats | None:
+    """``[D]`` How many spans the token model expects in each document: one for each label that opens one.
+
+    ``None`` where labels do not say whether a span begins.
+    """
+    if crowd.tagset.scheme is Scheme.IO:
         return None
     opening = np.concatenate([[0.0], np.cumsum(posterior[:, crowd.tagset.opens].sum(axis=1))])
     return np.asarray(np.diff(opening[crowd.doc_start]))

@@ -83,7 +83,7 @@ def silent_majority(
 
 def _marked_by_its_annotator(crowd: Crowd, token: NDArray[np.int64], marks: Flags) -> Flags:
     """``[E]`` Whether the annotator of an event, by all that they say of its token, marks it."""
-    if crowd.event_weight is None:
+    if not crowd.soft or crowd.event_weight is None:
         return marks
     cell = crowd.event_cell
     pair = token * max(len(crowd.annotators), 1) + crowd.cells.annotator[cell]
@@ -111,7 +111,7 @@ def span_majority(crowd: Crowd, *, threads: int | None = None) -> Votes:
     found = find_candidates(crowd, Likely(nowhere, nowhere, nowhere, np.zeros(0)), 1.0)
     engine = SpanEngine(found, np.zeros(len(found.start)), threads=threads)
     chosen = engine.best_set(_gains(found))
-    evidence = SpanEvidence(crowd, found, engine, clamped_documents(crowd))
+    evidence = SpanEvidence(crowd, found, engine, clamped_documents(crowd), None)
     given = GivenSpans(found.votes(), found.votes(), found.votes(), chosen, np.zeros(crowd.n_docs))
     voted = with_spans(evidence, given, tokens.decoded)
     posterior = by_label(found, given.true, crowd.tagset, crowd.n_tokens)

@@ -176,6 +176,7 @@ class StoredCorpus(ArrayCorpus):
             Cells(own["cell_annotator"], previous, label, len(self._names), J, P),
             text["repaired"],
             StoredSlices(own, len(self._words), tagset, invalid),
+            soft=weight is not None,
         )
 
 

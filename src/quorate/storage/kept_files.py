@@ -84,19 +84,19 @@ class KeptCorpus(ArrayCorpus):
         documents = corpus.documents
         if not all(map(_can_be_kept, documents)):
             return None
-        said = _Said()
+        codes_of = _TagCodes()
         number = {name: k for k, name in enumerate(corpus.annotators)}
         annotator: list[int] = []
         for document in documents:
             for name in sorted(document.annotations):
                 annotator.append(number[name])
-                if not said.add(document.annotations[name]):
+                if not codes_of.add(document.annotations[name]):
                     return None
-        n_codes, used = len(said), said.used()
+        n_codes, used = len(codes_of), codes_of.used()
         for document in documents:
-            if not said.add(document.gold or (None,) * len(document.tokens)):
+            if not codes_of.add(document.gold or (None,) * len(document.tokens)):
                 return None
-        tags, codes = said.taken()
+        tags, codes = codes_of.taken()
         words = sorted(set(_tokens(documents)))
         place = {word: n for n, word in enumerate(words)}
         splits, sources = map(_numbered, _named(documents))
@@ -244,8 +244,8 @@ class KeptCorpus(ArrayCorpus):
     def _document(self, d: int) -> Document:
         if self._given is not None:
             return self._given[d]
-        said = _Annotations(int(self._arrays["sequences"][d]), partial(self._annotations, d))
-        return document_of(self._arrays, d, self._words, self._names, self._tag_of, self._text, said)
+        labels = _Annotations(int(self._arrays["sequences"][d]), partial(self._annotations, d))
+        return document_of(self._arrays, d, self._words, self._names, self._tag_of, self._text, labels)
 
     def _annotations(self, d: int) -> dict[str, tuple[Tag | SoftTag, ...]]:
         return annotations_of(self._arrays, d, self._names, self._tag_of)
@@ -273,7 +273,7 @@ def _ids(corpus: Corpus) -> Iterator[str]:
 
 
 class _Annotations(Mapping[str, tuple[Tag | SoftTag, ...]]):
-    """What everybody said of a document, made when it is looked at: to write a consensus it is not."""
+    """The annotations of a document, made when it is looked at: to write a consensus it is not."""
 
     def __init__(self, length: int, make: Callable[[], dict[str, tuple[Tag | SoftTag, ...]]]) -> None:
         self._length, self._make = length, make
@@ -299,7 +299,7 @@ class _Annotations(Mapping[str, tuple[Tag | SoftTag, ...]]):
         return dict, (self._made,)
 
 
-class _Said:
+class _TagCodes:
     """Tags as numbers, end to end, a byte each."""
 
     def __init__(self) -> None:

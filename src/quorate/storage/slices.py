@@ -140,6 +140,7 @@ def renumbered(pieces: Sequence[Renumbered], **fields: Any) -> Crowd:
     }
     if all(piece.encoded.event_weight is None for piece in pieces):
         fields["event_weight"] = None
+    fields["soft"] = "event_weight" not in fields
     slices.of = CrowdWhenAsked.of(long_arrays, doc_start=starts(Renumbered.doc_start), slices=slices, **fields)
     return slices.of
 
