@@ -134,13 +134,15 @@ def _gains(candidates: Candidates) -> Floats:
     """``[C]`` The votes of spans that have half of them, 0 of others.
 
     Beside its votes, of spans that overlap directly or through others, the first has half a vote, the next a quarter,
-    and so on: so sets with as many votes are told apart by the earliest, then longest span that is not in both.
+    and so on: so sets with as many votes are told apart by the earliest, then longest span that is not in both, and
+    then by the type that is marked more often.
     """
     enough = np.flatnonzero(2 * candidates.marked >= candidates.seen)
     start, end, kind, cluster = (
         column[enough] for column in (candidates.start, candidates.end, candidates.kind, candidates.cluster)
     )
-    order = np.lexsort((kind, -end, start, cluster))
+    rarity = -np.bincount(candidates.kind, candidates.marked)[kind]
+    order = np.lexsort((kind, rarity, -end, start, cluster))
     place = np.arange(len(order)) - np.searchsorted(cluster[order], cluster[order])
     gains = np.zeros(len(candidates.start))
     gains[enough[order]] = candidates.marked[enough[order]] + 0.5 ** (1 + place)
