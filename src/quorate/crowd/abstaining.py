@@ -109,6 +109,11 @@ class Abstaining(NamedTuple):
         return replace(with_ends, coverage=share)
 
     @property
+    def merges(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
     def adds(self) -> tuple[str, ...]:
         """The annotator that says where marks end."""
         return (ENDS,)

@@ -76,6 +76,11 @@ class Correlated(NamedTuple):
         return list(zip(self.one.tolist(), self.other.tolist(), self.share.tolist(), strict=True))
 
     @property
+    def merges(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
     def adds(self) -> tuple[str, ...]:
         """None."""
         return ()

@@ -115,6 +115,10 @@ class Note(Protocol):
         """The crowd with this change."""
 
     @property
+    def merges(self) -> bool:
+        """Whether it makes several annotators one, which holds as well if some of their labels are held out."""
+
+    @property
     def adds(self) -> tuple[str, ...]:
         """Names of annotators that are there by this change alone."""
 

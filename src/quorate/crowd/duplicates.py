@@ -54,6 +54,11 @@ class Duplicates(NamedTuple):
     groups: tuple[tuple[int, ...], ...]
 
     @property
+    def merges(self) -> bool:
+        """It does."""
+        return True
+
+    @property
     def adds(self) -> tuple[str, ...]:
         """None."""
         return ()

@@ -180,8 +180,15 @@ class BSC(Estimator):
     @cached_property
     def annotators_(self) -> AnnotatorSummaries:
         """What is known about each annotator."""
-        self._conclude_again()
-        return self.annotators_
+        earlier, fitted = self._fit_state.earlier, self.fitted_
+        if earlier is None or len(self.kept_documents()):
+            self._conclude_again()
+            return self.annotators_
+        names = [name for name in fitted.names if name not in fitted.helpers]
+        numbers = [fitted.names.index(name) for name in names]
+        nothing = np.zeros((len(earlier), len(names) - earlier.shape[1]))
+        table = np.hstack([earlier, nothing])
+        return AnnotatorSummaries(names, table, fitted.model.annotators, fitted.tagset.span_types, numbers)
 
     @property
     def trace_(self) -> Trace:

@@ -16,7 +16,7 @@ from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.result import Result
 from quorate.storage.model_files import Stored
 
-__all__ = ["Advises", "Explains", "FitsInPasses", "Remembers", "Saves", "Streams", "Tunes", "Updates"]
+__all__ = ["Advises", "Explains", "FitsInPasses", "Remembers", "Saves", "Tunes", "Updates"]
 
 
 @runtime_checkable
@@ -52,39 +52,6 @@ class Updates(Protocol):
 
     def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit; returns self."""
-
-
-@runtime_checkable
-class Streams(Saves, Protocol):
-    """A fit can go on batch by batch, with documents of which none is kept.
-
-    >>> from quorate.estimators.methods import estimator
-    >>> isinstance(estimator("bsc-seq"), Streams), isinstance(estimator("mv"), Streams)
-    (True, False)
-    """
-
-    fitted_: Fitted
-    """What was learned."""
-    meta_: dict[str, Any]
-
-    @property
-    def annotators_(self) -> AnnotatorSummaries:
-        """What is known about each annotator."""
-
-    def fit(self, corpus: Corpus) -> Self:
-        """Learn from a corpus; returns self."""
-
-    def engines(self) -> Engines:
-        """Where passes run."""
-
-    def combine(self, corpus: Corpus) -> Result:
-        """The consensus on other documents, with what was learned."""
-
-    def predict(self, corpus: Corpus) -> list[list[str]]:
-        """Tags for the documents of a corpus, with what was learned."""
-
-    def go_on_from(self, fitted: Fitted, fit_state: FitState, meta: dict[str, Any]) -> None:
-        """Take over what was learned since."""
 
 
 @runtime_checkable

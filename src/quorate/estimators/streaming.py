@@ -16,7 +16,7 @@ from typing import Unpack
 
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.capabilities import Streams
+from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import estimator
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.updating import FitState, passes_over
@@ -52,7 +52,7 @@ def fit_stream(
     delay: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
     **settings: Unpack[MethodSettings],
-) -> Streams:
+) -> BSC:
     """A model fitted to a stream of corpora, of which none is kept: use ``combine`` or ``predict`` for a consensus.
 
     The first batch is fitted as usual, settings that are left open are chosen by it, and it must have every label. New
@@ -70,7 +70,7 @@ def fit_stream(
     if delay < 0:
         raise SettingsError(f"delay must be 0 or more, not {delay}")
     model = estimator(method, **settings)
-    if not isinstance(model, Streams):
+    if not isinstance(model, BSC):
         raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
     going: _Going | None = None
     seen = tokens = 0
@@ -93,12 +93,12 @@ def fit_stream(
 class _Going:
     """A model whose fit goes on with a stream."""
 
-    model: Streams
+    model: BSC
     fitted: Fitted
     weights: FitState
 
     @classmethod
-    def begun(cls, model: Streams) -> _Going:
+    def begun(cls, model: BSC) -> _Going:
         """After its first batch."""
         return cls(model, model.fitted_, FitState(whole=False, earlier=model.annotators_.table))
 
@@ -121,7 +121,8 @@ class _Going:
         labels = counts.cells / model.temper  # a summary is of all labels, however far they count
         summaries = summarise(passes.crowd, labels, model.annotators)
         if self.weights.earlier is not None:
-            self.weights.earlier = summaries.with_earlier(self.weights.earlier).table
+            shown = summaries.without(fitted.helpers)
+            self.weights.earlier = shown.with_earlier(self.weights.earlier).table
         self.fitted = replace(fitted, model=model)
 
     def end(self, counted: dict[str, int]) -> None:

@@ -333,14 +333,16 @@ def _calibrated(
     crowd: Crowd, settings: Settings, engines: Engines, history: Past | None, progress: Progress | None
 ) -> Calibration:
     """The exponents at which held-out annotators are predicted best; 1 where nobody can be held out."""
-    held_out = folds(crowd.as_given, seed=settings.random_state or 0, notes=crowd.notes)
+    merged = with_notes(crowd.as_given, [note for note in crowd.notes if note.merges])
+    notes = [note for note in crowd.notes if not note.merges]
+    held_out = folds(merged, seed=settings.random_state or 0, notes=notes)
     found: list[_Fold] = []
     try:
         for number, (rest, held) in enumerate(held_out):
             if progress is not None:
                 note = "calibrating on held-out annotators"
                 progress(loop.Progress(0, 1, number + 1, len(held_out), note=note))
-            found.append(_Fold.of(with_notes(rest, crowd.notes), held, settings, engines, history))
+            found.append(_Fold.of(with_notes(rest, notes), held, settings, engines, history))
         if not found:
             return AS_STATED
         tokens = fit_exponent(lambda power: [one.said(power) for one in found], threads=engines.threads)

@@ -232,8 +232,7 @@ def given_spans(
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not depend on how sure one may be of them
-        beside = _no_candidates(candidates, evidence.beginning, _TOKEN_SHARE)
-        chosen = _best_f1(engine.best_set, stated, float(stated.sum() + beside.sum()))
+        chosen = _best_f1_apart(evidence, stated)
     return GivenSpans(of_sets, true, stated, chosen, rest + unseen)
 
 
@@ -372,6 +371,21 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
     n = float(people[several].mean())
     untouched = min((n - 1) / n * once * max(once - 1.0, 0.0) / (2 * (twice + 1.0)), float(true[counts].sum()))
     return max(untouched - never, 0.0) / max(float(length[several].sum()), 1.0)
+
+
+def _best_f1_apart(evidence: SpanEvidence, stated: Floats) -> Chosen:
+    """The spans of the highest expected F1 of documents that somebody labelled, and of the others by themselves.
+
+    So what is given out of the former does not depend on the latter.
+    """
+    candidates, engine, read = evidence.candidates, evidence.engine, _read(evidence.candidates)
+    labelled = np.diff(candidates.pair_start) > 0
+    beside = _no_candidates(candidates, evidence.beginning, _TOKEN_SHARE)
+    chosen = np.zeros(len(stated), np.bool_)
+    for these, documents in ((read, labelled), (~read, ~labelled)):
+        of_these = np.where(these, stated, 0.0)
+        chosen |= _best_f1(engine.best_set, of_these, float(of_these.sum() + beside[documents].sum()))
+    return chosen
 
 
 def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
