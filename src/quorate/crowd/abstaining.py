@@ -152,7 +152,7 @@ class Abstaining(NamedTuple):
         for step in (-1, 1):
             beside = np.clip(token + step, 0, max(N - 1, 0))
             asked = (document[beside] == document[token]) & may_end[beside]
-            ends[_seen_by(said, beside[asked], who[asked])] = crowd.tagset.outside
+            ends[_seen_by(said, beside[asked], who[asked])] = crowd.tagset.outside or 0
         return ends
 
 

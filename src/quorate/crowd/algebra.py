@@ -418,7 +418,10 @@ def _is_sparse(numbers: NDArray[np.integer], end: int) -> bool:
 
 
 def first_votes(crowd: Crowd) -> tuple[Floats, float]:
-    """``[G]`` How much a vote of each cell counts in the start of a fit, and how many votes every label has beforehand."""
+    """``[G]`` How much a vote of each cell counts in the start of a fit, and how many every label has beforehand.
+
+    An ``O`` of a source that abstains counts c / (2 − c), with its coverage c.
+    """
     cells, outside = crowd.cells, crowd.tagset.outside
     if crowd.coverage is None or outside is None:
         return np.ones(len(cells.label)), _SMOOTHING

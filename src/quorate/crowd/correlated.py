@@ -194,7 +194,7 @@ def _share(rho: Floats) -> Floats:
 
 
 def _most_reliable(crowd: Crowd) -> Floats:
-    """``[K, T]`` The greatest g: √ of what one marks as a share of all different spans that were marked where it looked.
+    """``[K, T]`` The greatest g: √ of what one marks as a share of all different spans marked where it looked.
 
     Without this, copies of a source that hardly overlaps with others would look as if they were always right.
     """

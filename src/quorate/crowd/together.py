@@ -32,7 +32,8 @@ class Pairs(NamedTuple):
 
     def where(self, chosen: NDArray[np.bool_] | Integers) -> Pairs:
         """Some of the rows."""
-        return Pairs(*(column[chosen] for column in self))
+        one, other, kind, cosine, spans = self
+        return Pairs(one[chosen], other[chosen], kind[chosen], cosine[chosen], spans[chosen])
 
 
 def in_common(crowd: Crowd, kinds: Iterable[int | None], least: float) -> Pairs:

@@ -103,7 +103,9 @@ class BSC(Estimator):
         if self.tagger in (None, "none"):
             self.tagger_rounds_, found = (), once(crowd, posteriors=self.probabilities, progress=progress)
         else:
-            self.tagger_rounds_, found = joined_fit(corpus, crowd, self.tagger, once, self.random_state or 0, progress)
+            self.tagger_rounds_, found = joined_fit(
+                corpus, crowd, self.tagger, once, settings.random_state or 0, progress
+            )
         self._take(corpus, crowd.known, *found)
         return self
 

@@ -12,7 +12,6 @@ from quorate.model.fit import Fitted
 from quorate.model.history import Past
 from quorate.model.prepared import Known
 from quorate.model.settings import Settings
-from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.result import Result
 from quorate.storage.model_files import Stored
 

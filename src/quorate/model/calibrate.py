@@ -1,9 +1,9 @@
 """Calibration on held-out annotators: how sure to be, fitted without gold.
 
-Two exponents are fitted. That of the token model: the one at which the consensus of the rest best predicts the labels of
-held-out annotators, token by token, through one confusion matrix for everybody. And that of spans: held-out annotators
-mark a true span as often as their habit says, so how often they confirm a consensus span of some stated probability says
-how often such a span is right. Mistakes that everybody shares stay unseen.
+Two exponents are fitted. That of the token model is the one at which the consensus of the rest best predicts the labels
+of held-out annotators, token by token, through one confusion matrix for everybody. That of spans rests on habits:
+held-out annotators mark a true span as often as their habit says, so how often they confirm a consensus span of some
+stated probability says how often such a span is right. Mistakes that everybody shares stay unseen.
 """
 
 from __future__ import annotations

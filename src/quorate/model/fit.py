@@ -27,10 +27,11 @@ from quorate.model.build import check_fits, condensed_engine, model_of, room_for
 from quorate.model.calibrate import Confirmations, Said, fit_exponent, fit_span_exponent
 from quorate.model.calibration import AS_STATED, Calibration
 from quorate.model.engines.factory import Engines
-from quorate.model.engines.protocol import Decoded, Engine
+from quorate.model.engines.protocol import Decoded, Engine, Tables
 from quorate.model.engines.threads import cell_counts_of
 from quorate.model.history import Past, WithHistory, past_cells
 from quorate.model.parts.annotators import Annotators
+from quorate.model.parts.truth import Chain
 from quorate.model.prepared import Known, encoded_with, known_tags
 from quorate.model.settings import Decode, Settings
 from quorate.model.span_model import SpanModel
@@ -116,7 +117,7 @@ class Fitted:
             decoded = decoded._replace(cells=cell_counts_of(crowd, decoded.posterior))
         return Consensus(decoded if posteriors else decoded.of_path_alone(), evidence)
 
-    def output_tables(self, crowd: Crowd) -> tuple[loop.Tables, loop.Chain]:
+    def output_tables(self, crowd: Crowd) -> tuple[Tables, Chain]:
         """What the output pass reads."""
         return loop.output_tables(self.model, crowd.cells, self.calibration.tokens)
 

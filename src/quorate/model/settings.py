@@ -38,7 +38,7 @@ _MOST = 1e6  # prior counts above this would drown any data, and the digits of t
 
 
 class AnnotatorModel(StrEnum):
-    """How an annotator's mistakes are modelled, from one number to a matrix for each previous label; or by three at once.
+    """How an annotator's mistakes are modelled: by one number up to a matrix for each previous label, or by three.
 
     >>> AnnotatorModel("seq").value
     'seq'

@@ -141,7 +141,7 @@ def _by_others(crowd: Crowd) -> Floats:
     gave = np.bincount(who, length, minlength=len(crowd.annotators))
     elsewhere = gave.sum() - np.bincount(document, length, minlength=crowd.n_docs)
     by_same = np.bincount(document, gave[who] - length, minlength=crowd.n_docs)
-    return np.clip(1.0 - by_same / np.maximum(elsewhere, 1.0), 0.0, 1.0)
+    return np.asarray(np.clip(1.0 - by_same / np.maximum(elsewhere, 1.0), 0.0, 1.0))
 
 
 def clamped_documents(crowd: Crowd) -> NDArray[np.bool_]:

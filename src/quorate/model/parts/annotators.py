@@ -124,7 +124,7 @@ def _own_label(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _with_stranger(counts: Floats) -> Floats:
     """One more annotator, who behaves as those who gave labels do on average."""
-    gave = max(int(counts.reshape(len(counts), -1).any(axis=1).sum()), 1)
+    gave = max(int(counts.any(axis=tuple(range(1, counts.ndim))).sum()), 1)
     mean = counts.sum(axis=0, keepdims=True) / gave
     return np.concatenate([counts, mean])
 

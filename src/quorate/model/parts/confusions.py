@@ -52,13 +52,12 @@ class _PriorMass(NamedTuple):
     ) -> Floats:
         """``[G, J]`` Concentration, for each truth, of cells; ``epsilon0`` is the same for all or ``[G, 1]``."""
         right = np.where(self.holder[previous] == label[:, None], epsilon0, 0.0)
-        right += alpha0 * self.held[previous, label][:, None]
-        return right
+        return np.asarray(right + alpha0 * self.held[previous, label][:, None])
 
     def rows(self, previous: NDArray[np.int64], alpha0: float, epsilon0: Floats | float) -> Floats:
         """``[G, J]`` Σ over the labels of whole rows."""
         J = self.holder.shape[1]
-        return np.zeros((len(previous), J)) + alpha0 * J + epsilon0
+        return np.asarray(np.zeros((len(previous), J)) + alpha0 * J + epsilon0)
 
 
 class _Counted(NamedTuple):

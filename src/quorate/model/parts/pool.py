@@ -1,8 +1,8 @@
 """*pool*: three models of an annotator that share one posterior of the truth, a logarithmic opinion pool.
 
-One model cannot suit both an annotator who gave forty labels and one who gave forty thousand. So each annotator has
-three, *spam*, *cm* and *seq*, from two numbers to a matrix for each previous label, and all are fitted to the same q(t).
-With weights w_m that sum to 1, a pass raises
+No single model suits both an annotator who gave forty labels and one who gave forty thousand. So each annotator has
+three, *spam*, *cm* and *seq*, from two numbers to a matrix for each previous label, all fitted to the same q(t). With
+weights w_m that sum to 1, a pass raises
 
     Σ_m w_m · ELBO_m = E_q[ln p(t, x)] + H(q(t)) + Σ_m w_m (E_q E ln p_m(c | t) − KL(q_m ‖ p_m)),
 
@@ -34,9 +34,7 @@ _WEIGHT = 1 / 3  # of each of the three
 
 @dataclass(frozen=True)
 class Pool:
-    """The three models, each with the counts of everybody whom it describes: *spam* and *seq* of those who do not
-    abstain, *cm* of them, and *alone*, a *cm* too, of those who do.
-    """
+    """The three models of everybody who does not abstain, and the *cm* of those who do: ``alone``."""
 
     spam: Spammer
     cm: ConfusionMatrix
@@ -61,9 +59,7 @@ class Pool:
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """Σ_m w_m ln p_m(label | truth); of those who abstain, that of *cm*."""
-        pooled = self.spam.log_lik(cells, view)
-        pooled += self.cm.log_lik(cells, view)
-        pooled += self.seq.log_lik(cells, view)
+        pooled = self.spam.log_lik(cells, view) + self.cm.log_lik(cells, view) + self.seq.log_lik(cells, view)
         pooled *= _WEIGHT
         abstains = self._abstains(cells)
         if abstains.any():
@@ -73,19 +69,26 @@ class Pool:
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """Each with the full counts of those whom it describes."""
         abstains = self._abstains(cells)
-        spoken, said = (cells, counts) if not abstains.any() else (_some(cells, ~abstains), counts[~abstains])
+        theirs, of_theirs = _some(cells, abstains), counts[abstains]
+        if abstains.any():
+            cells, counts = _some(cells, ~abstains), counts[~abstains]
         return replace(
             self,
-            spam=self.spam.updated(spoken, said),
-            cm=self.cm.updated(spoken, said),
-            seq=self.seq.updated(spoken, said),
-            alone=self.alone.updated(_some(cells, abstains), counts[abstains]),
+            spam=self.spam.updated(cells, counts),
+            cm=self.cm.updated(cells, counts),
+            seq=self.seq.updated(cells, counts),
+            alone=self.alone.updated(theirs, of_theirs),
         )
 
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
-        pairs = zip(self._parts, other._parts, strict=True)
-        return type(self)(*(one.mixed(two, own, others) for one, two in pairs))  # type: ignore[arg-type]
+        return replace(
+            self,
+            spam=self.spam.mixed(other.spam, own, others),
+            cm=self.cm.mixed(other.cm, own, others),
+            seq=self.seq.mixed(other.seq, own, others),
+            alone=self.alone.mixed(other.alone, own, others),
+        )
 
     def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
         """With the counts of some documents added, or taken out."""
@@ -93,7 +96,13 @@ class Pool:
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """With room for annotators who come after those it has met."""
-        return type(self)(*(part.grown(n_annotators, priors) for part in self._parts))
+        return replace(
+            self,
+            spam=self.spam.grown(n_annotators, priors),
+            cm=self.cm.grown(n_annotators, priors),
+            seq=self.seq.grown(n_annotators, priors),
+            alone=self.alone.grown(n_annotators, priors),
+        )
 
     def kl(self) -> float:
         """Σ_m w_m KL_m."""
@@ -110,37 +119,39 @@ class Pool:
 
     def matrix(self, annotator: int) -> Floats:
         """The geometric mean of the three models' posterior means, normalised."""
-        if annotator < self.seq.n_annotators and self.prior.of_each.abstains(annotator + 1)[annotator]:
+        if self.prior.of_each.abstains(annotator + 1)[annotator]:
             return np.repeat(self.alone.matrix(annotator), self.matrix_shape[0], axis=0)
         with np.errstate(divide="ignore"):
-            logs = np.log(self.seq.matrix(annotator)) + np.log(self.cm.matrix(annotator))
-            pooled = np.exp(_WEIGHT * (logs + np.log(self.spam.matrix(annotator))))
+            logs = [np.log(part.matrix(annotator)) for part in (self.spam, self.cm, self.seq)]
+        pooled = np.exp(_WEIGHT * (logs[0] + logs[1] + logs[2]))
         return np.asarray(pooled / pooled.sum(axis=2, keepdims=True))
 
     def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
-        """Those of *seq*, from which all three learn; and those of *cm* for whoever abstains."""
-        return self.seq.mixed(self._alone_as_seq(), 1.0, 1.0).cells_and_counts(labels)
+        """Those of *seq*, from which all three learn, and those of whoever abstains, as if all stood after ``O``."""
+        P, J, _ = self.seq.matrix_shape
+        who, label = np.divmod(self.alone.keys, J)
+        start = P - 1 if self.prior.tagset.outside is None else self.prior.tagset.outside
+        alone = replace(self.seq, keys=(who * P + start) * J + label, counts=self.alone.counts)
+        return self.seq.mixed(alone, 1.0, 1.0).cells_and_counts(labels)
 
     def arrays(self) -> dict[str, Floats]:
         """Those of each, under its own name."""
         return {
-            f"{name}_{key}": array
-            for name, part in zip(_NAMES, self._parts, strict=True)
-            for key, array in part.arrays().items()
+            **_named("spam", self.spam.arrays()),
+            **_named("cm", self.cm.arrays()),
+            **_named("seq", self.seq.arrays()),
+            **_named("alone", self.alone.arrays()),
         }
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
-        return type(self)(
-            *(
-                part.restored({k.removeprefix(f"{name}_"): a for k, a in arrays.items() if k.startswith(f"{name}_")})
-                for name, part in zip(_NAMES, self._parts, strict=True)
-            )
+        return replace(
+            self,
+            spam=self.spam.restored(_under("spam", arrays)),
+            cm=self.cm.restored(_under("cm", arrays)),
+            seq=self.seq.restored(_under("seq", arrays)),
+            alone=self.alone.restored(_under("alone", arrays)),
         )
-
-    @property
-    def _parts(self) -> tuple[Spammer, ConfusionMatrix, Sequential, ConfusionMatrix]:
-        return self.spam, self.cm, self.seq, self.alone
 
     def _abstains(self, cells: Cells) -> NDArray[np.bool_]:
         """``[G]`` Whose cells are of somebody who abstains."""
@@ -148,18 +159,17 @@ class Pool:
         if coverage is None or self.prior.tagset.outside is None:
             return np.zeros(len(cells.annotator), np.bool_)
         n = max(cells.n_annotators, int(cells.annotator.max(initial=0)) + 1)
-        return self.prior.of_each.abstains(n)[cells.annotator]
-
-    def _alone_as_seq(self) -> Sequential:
-        """The counts of *alone* as *seq* has them, all after ``O``."""
-        P, J, _ = self.seq.matrix_shape
-        who, label = np.divmod(self.alone.keys, J)
-        start = self.prior.tagset.outside if self.prior.tagset.outside is not None else P - 1
-        return replace(self.seq, keys=(who * P + start) * J + label, counts=self.alone.counts)
-
-
-_NAMES = ("spam", "cm", "seq", "alone")
+        return np.asarray(self.prior.of_each.abstains(n)[cells.annotator])
 
 
 def _some(cells: Cells, chosen: NDArray[np.bool_]) -> Cells:
     return cells._replace(annotator=cells.annotator[chosen], previous=cells.previous[chosen], label=cells.label[chosen])
+
+
+def _named(part: str, arrays: dict[str, Floats]) -> dict[str, Floats]:
+    return {f"{part}_{name}": array for name, array in arrays.items()}
+
+
+def _under(part: str, arrays: dict[str, Floats]) -> dict[str, Floats]:
+    start = f"{part}_"
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
