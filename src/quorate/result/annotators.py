@@ -110,7 +110,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         numbers: Sequence[int] | None = None,
     ) -> None:
         """``table`` is ``[3 + 12·(1 + T), K]``: labels given, accuracy, informativeness, the :class:`SpanHabits`, and
-        those of each of the ``types``, habit by habit. ``numbers`` are theirs in the model, if others than their places here.
+        those of each of the ``types``, habit by habit. ``numbers`` are theirs in the model, if not their places here.
         """
         self.names, self.types = tuple(names), tuple(types)
         self.table = np.zeros((_FIGURES + _HABITS * (1 + len(self.types)), len(self.names)))
