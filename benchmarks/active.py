@@ -1,8 +1,9 @@
 """The active-learning experiment of the paper on NER: every method by least confidence, then our strategies.
 
-``python benchmarks/active.py runs.jsonl --test`` runs what docs/active-learning.md shows; without --test runs are
-scored on dev. Runs are kept in the file as they end, so that it can be interrupted and goes on. Repeats are added to
-all a few at a time, so that what there is at any time can be compared.
+``python benchmarks/active.py runs.jsonl`` takes hours. Runs are kept in the file as they end, so that it can be
+interrupted and goes on; ``quorate simulate-active … --results runs.jsonl --figure curves.svg`` draws what is there.
+Repeats are added to all a few at a time, so that what there is at any time can be compared. Runs are scored on dev;
+with --test on the test split.
 """
 
 from __future__ import annotations

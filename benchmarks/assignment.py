@@ -2,11 +2,11 @@
 
 At every step somebody asks for a document, drawn in proportion to how many they labelled in the crowd, and gives the
 labels that they gave there; so they can be given only documents that they labelled there. By ``random`` that is any of
-them, by ``queue`` the one that the queue ranks first for them, and by ``held`` the same, where those who tell much less
-than others get nothing. Models are fitted again every 500 labels by the default method without its tagger, and go on
-from there with the labels of every batch, after which people are ranked anew; what was handed out since is in hand.
+them, by ``queue`` the one that the queue ranks first for them, and by ``held`` the same, where those whose labels have
+much less expected information than others' get nothing. Models are fitted again every 500 labels by the default method,
+and updated with the labels of every batch, after which people are ranked anew; what was handed out since is in hand.
 
-``python benchmarks/assignment.py --repeats 3`` prints the table of docs/active-learning.md. Runs are kept in the file
+``python benchmarks/assignment.py --repeats 3`` prints a table of F1 by labels and policy. Runs are kept in the file
 that --results names as they end, so that it can be interrupted and goes on. ``--crowd`` replays a simulated crowd.
 """
 
@@ -23,23 +23,22 @@ import options
 import quorate
 from quorate.active.assignment import HOLD_BACK, rankings
 from quorate.active.simulation import Plan, Run, Simulation
-from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.estimators.methods import estimator
 from quorate.evaluate.compare import scored_positions
+from quorate.result.result import Result
 from quorate.storage.work_log import Store
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 BATCH = 100  # labels between two rankings
-CHOSEN_AGAIN = 2  # times as many labels as settings were chosen by, as in simulate-active
 HELD = "held"
 
 
 def main() -> None:
     parser = options.parser_of(__doc__)
     parser.add_argument("--crowd", choices=[*CROWDS], default="ner")
-    parser.add_argument("--method", default="auto", help="by its name; auto without a tagger")
+    parser.add_argument("--method", default="auto", help="by its name")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first repeat")
     parser.add_argument("--policies", default="random,queue,held")
@@ -80,7 +79,7 @@ def replayed(
     answers = {one.id: one for one in corpus}
     given: dict[str, set[str]] = {one.id: set() for one in corpus}
     model: quorate.BSC | None = None
-    chosen_by, f1 = 0, list[float]()
+    f1 = list[float]()
     for labels in range(BATCH, plan.max_labels + 1, BATCH):
         lists = to_do
         if policy != "random":
@@ -97,12 +96,8 @@ def replayed(
                 given[one].add(name)
                 fresh.setdefault(one, set()).add(name)
         if labels % plan.batch == 0:
-            part = labelled(corpus, given)
-            choice = None if model is None or chosen_by * CHOSEN_AGAIN <= labels else model.choice_
-            model = fitted(method, part.select(lambda one: bool(one.annotations)), choice)
-            if choice is None and model.choice_ is not None and model.choice_.vote is not None:
-                chosen_by = labels
-            f1.append(f1_of(model, part, split))
+            model = fitted(method, labelled(corpus, given))
+            f1.append(f1_of(model.result_, split))
             print(
                 f"{policy} {repeat}: {labels:6} labels, {100 * f1[-1]:.1f} ({time.perf_counter() - began:.0f} s)",
                 flush=True,
@@ -112,11 +107,11 @@ def replayed(
     return f1, time.perf_counter() - began
 
 
-def fitted(method: str, corpus: Corpus, choice: Choice | None) -> quorate.BSC:
-    """A fit by a method's name, with settings that were chosen before, if any."""
+def fitted(method: str, corpus: Corpus) -> quorate.BSC:
+    """A fit by a method's name."""
     made = estimator(method)
     assert isinstance(made, quorate.BSC), f"method {method!r} cannot be a queue's"
-    return made.set_params(tagger=None).fit(corpus, choice=choice)
+    return made.fit(corpus)
 
 
 def only(document: Document, names: set[str]) -> Document:
@@ -129,10 +124,10 @@ def labelled(corpus: Corpus, given: dict[str, set[str]]) -> Corpus:
     return Corpus([only(one, given[one.id]) for one in corpus])
 
 
-def f1_of(model: quorate.BSC, corpus: Corpus, split: str | None) -> float:
+def f1_of(result: Result, split: str | None) -> float:
     """Strict F1 of the consensus on the documents of a split, labelled or not."""
-    scored = Corpus([corpus[d] for d in scored_positions(corpus, split)])
-    return float(quorate.score.strict(model.combine(scored).tags, [one.gold for one in scored]).f1)
+    scored = result.only(scored_positions(result.corpus, split))
+    return float(quorate.score.strict(scored.tags, [one.gold for one in scored.corpus]).f1)
 
 
 def show(found: Simulation) -> None:

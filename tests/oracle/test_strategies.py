@@ -1,9 +1,10 @@
-"""What is not known of a document, and what a label would tell: against sums over every sequence."""
+"""The uncertainty of a document, and the expected information of a label: against sums over every sequence."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,12 +26,14 @@ from quorate.corpus.tags import Scheme
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode
 from quorate.model import loop
-from quorate.model.consensus import conclude
+from quorate.model.calibration import Calibration
+from quorate.model.engines.factory import Engines
 from quorate.model.engines.protocol import Decoded
 from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.fit import fit
 from quorate.model.parts.dirichlet import log_mean
-from quorate.model.spans import Heard, mixed
-from quorate.model.calibration import Calibration
+from quorate.model.settings import Settings
+from quorate.model.spans import mixed
 
 Decode = Callable[[float], Decoded]
 Fitted = tuple[Corpus, BSC, Crowd, Decode]
@@ -43,12 +46,12 @@ def fitted(seed: int, scheme: Scheme, annotator: str, truth: str, longest: int =
     model = bsc(f"bsc-{annotator}", truth=truth, max_iter=3, scheme=scheme.value, temper=0.8).fit(corpus)
     encoded = encode(corpus, model.tagset_)
     engine = ThreadsEngine(encoded)
-    return corpus, model, encoded, lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power)
+    return corpus, model, encoded, lambda power: loop.decode(engine, model.fitted_.model, encoded.cells, exponent=power)
 
 
 def sequence_weights(model: BSC, encoded: Crowd, d: int) -> dict[tuple[int, ...], float]:
     """p(sequence) of a document under posterior means, by enumeration."""
-    parts = model._model
+    parts = model.fitted_.model
     assert parts.text is not None
     cells, words = parts.annotators.log_lik(encoded.cells, log_mean), parts.text.log_lik(log_mean)
     chain = parts.truth.chain(log_mean)
@@ -94,29 +97,33 @@ def test_entropy_at_another_power_by_enumeration() -> None:
         assert whole[d] == pytest.approx(entropy(powers / powers.sum()), abs=1e-5)
 
 
+@pytest.mark.parametrize("annotator", ["cm", "pool"])
 @pytest.mark.parametrize("seed", range(3))
-def test_entropy_of_spans_by_enumeration(seed: int) -> None:
+def test_entropy_of_spans_by_enumeration(seed: int, annotator: str) -> None:
     """Of every set of candidates that do not overlap, mixed with the token model's entropy."""
     tags = tagset(Scheme.BIO, 2)
     corpus = random_corpus(np.random.default_rng(seed), tags, n_documents=5, longest=4, n_annotators=3, missing=0.1)
-    model = bsc("bsc-cm", evidence="spans", max_iter=3, scheme="bio").fit(corpus)
-    encoded, calibration = encode(corpus, model.tagset_), Calibration(0.8, span_sharpness=0.7)
-    engine = ThreadsEngine(encoded)
-    found = conclude(engine, model._model, Heard(encoded, encoded), model._settings, calibration)
-    whole = document_entropy(engine, encoded.cells, found, calibration)
-    tokens = sequence_entropy(lambda power: loop.decode(engine, found.model, encoded.cells, sharpness=power).log_z, 0.8)
-    assert found.evidence is not None
-    assert found.spans is not None
-    candidates = found.evidence.candidates
-    for d in range(encoded.n_docs):
+    corpus = Corpus([*corpus, Document("unlabelled", corpus[0].tokens)])
+    crowd = encode(corpus, tags)
+    fitted = replace(fit(crowd, Settings.of(annotator=annotator, max_iter=3)), calibration=Calibration(0.8, 0.7))
+    crowd, engine = fitted.crowd(corpus), ThreadsEngine(fitted.crowd(corpus))
+    evidence = fitted.consensus(engine, crowd, None, Engines()).evidence
+    whole = document_entropy(engine, fitted, crowd, evidence)
+    tokens = sequence_entropy(lambda power: loop.decode(engine, fitted.model, crowd.cells, exponent=power).log_z, 0.8)
+    np.testing.assert_allclose(document_entropy(engine, fitted, crowd, None), tokens)
+    assert evidence is not None
+    assert fitted.spans is not None
+    candidates, spans_of = evidence.candidates, evidence.engine
+    for d in range(crowd.n_docs - 1):
         here, sets = range(candidates.first[d], candidates.first[d + 1]), []
         for one in itertools.chain.from_iterable(itertools.combinations(here, n) for n in range(len(here) + 1)):
             spans = sorted((candidates.start[c], candidates.end[c]) for c in one)
             if all(before[1] <= after[0] for before, after in itertools.pairwise(spans)):
                 chosen = np.isin(np.arange(len(candidates.start)), one)
-                sets.append(np.exp(found.evidence.engine.log_probability(found.spans, chosen, 0.7)[d]))
+                sets.append(np.exp(spans_of.log_probability(fitted.spans, chosen, 0.7)[d]))
         assert sum(sets) == pytest.approx(1.0, abs=1e-9)
         assert whole[d] == pytest.approx(mixed(np.array(entropy(sets)), tokens[d]), abs=1e-5)
+    assert whole[-1] == tokens[-1] > 0
 
 
 def information(model: BSC, encoded: Crowd, decode: Decode, doc: list[int], who: list[int]) -> np.ndarray:
@@ -127,7 +134,7 @@ def information(model: BSC, encoded: Crowd, decode: Decode, doc: list[int], who:
         token_entropy(decoded.posterior, encoded.doc_start),
         sequence_entropy(lambda power: decode(power).log_z),
     )
-    matrices = matrices_of(model._model.annotators, range(len(encoded.annotators)))
+    matrices = matrices_of(model.fitted_.model.annotators, range(len(encoded.annotators)))
     return expected_information(
         decoded, encoded.doc_start, unsure, matrices, model.tagset_, np.array(doc), np.array(who)
     )
@@ -141,7 +148,7 @@ def test_information_of_one_token_by_enumeration(annotator: str) -> None:
     gains = information(model, encoded, decode, *map(list, zip(*pairs, strict=True)))
     posterior = decode(1.0).posterior
     for (d, k), gain in zip(pairs, gains, strict=True):
-        truth, matrix = posterior[d], model._model.annotators.matrix(k)[-1]
+        truth, matrix = posterior[d], model.fitted_.model.annotators.matrix(k)[-1]
         joint = truth[:, None] * matrix
         left = sum(
             joint[:, label].sum() * entropy(joint[:, label] / joint[:, label].sum()) for label in range(len(truth))
@@ -153,7 +160,7 @@ def test_information_of_tokens_that_stand_alone_by_enumeration() -> None:
     """Over all sequences of truth and of labels: exact where neither has a memory."""
     _, model, encoded, decode = fitted(2, Scheme.PLAIN, "cm", "independent", longest=3)
     gains = information(model, encoded, decode, list(range(encoded.n_docs)), [0] * encoded.n_docs)
-    matrix = model._model.annotators.matrix(0)[0]
+    matrix = model.fitted_.model.annotators.matrix(0)[0]
     for d in range(encoded.n_docs):
         truth = sequence_weights(model, encoded, d)
         said: dict[tuple[int, ...], float] = {}
@@ -176,7 +183,7 @@ def test_information_in_chains_is_near_the_enumerated(annotator: str) -> None:
     for seed in range(4):
         _, model, encoded, decode = fitted(seed, Scheme.BIO, annotator, "markov", longest=3)
         gains = information(model, encoded, decode, list(range(encoded.n_docs)), [0] * encoded.n_docs)
-        matrix = model._model.annotators.matrix(0)
+        matrix = model.fitted_.model.annotators.matrix(0)
         for d in range(encoded.n_docs):
             truth = sequence_weights(model, encoded, d)
             assert -1e-9 <= gains[d] <= entropy(truth.values()) + 1e-6
@@ -197,13 +204,14 @@ def test_information_in_chains_is_near_the_enumerated(annotator: str) -> None:
     assert np.corrcoef(estimated, exact)[0, 1] > 0.9
 
 
-def test_a_good_annotator_tells_more_than_a_spammer(sample: Corpus) -> None:
+def test_a_good_annotator_is_more_informative_than_a_spammer(sample: Corpus) -> None:
     model = bsc("bsc-seq").fit(sample)
     encoded = encode(sample, model.tagset_)
     engine = ThreadsEngine(encoded)
     doc, who = np.divmod(np.arange(encoded.n_docs * len(encoded.annotators)), len(encoded.annotators))
+    parts = model.fitted_.model
     gains = information(
-        model, encoded, lambda p: loop.decode(engine, model._model, encoded.cells, sharpness=p), list(doc), list(who)
+        model, encoded, lambda p: loop.decode(engine, parts, encoded.cells, exponent=p), list(doc), list(who)
     )
     by_annotator = np.bincount(who, gains) / np.bincount(who)
     assert np.corrcoef(by_annotator, model.annotators_.informativeness)[0, 1] > 0.8

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import multiprocessing
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,68 +14,69 @@ import pytest
 
 import quorate
 from by_name import bsc
-from simulated_crowds import sentences
-from quorate import Corpus, Document, score
-from quorate.active import simulation
-from quorate.active.simulation import Plan, _Labels, _Pool, simulate_active
-from quorate.choose.choice import Choice, choose
+from quorate import Corpus, Document, next_labels, score
+from quorate.active.assignment import rankings
+from quorate.active.simulation import Plan, Run, simulate_active
+from quorate.corpus.profiles import Profile
 from quorate.corpus.simulate import Behaviour, crowd
-from quorate.corpus.tags import Invalid
-from quorate.crowd.algebra import number_pairs
 from quorate.errors import FitError, InputError, SettingsError
-from quorate.model.prepared import Prepared, prepare
+from simulated_crowds import rules, sentences
 
+PEOPLE = {f"a{n}": Behaviour(miss=0.1 + 0.08 * n, confuse=0.1, invent=0.005) for n in range(5)}
 PLAN = Plan(initial=60, batch=40, max_labels=180)
+
+
+def run_of(corpus: Corpus, method: str, strategy: str, plan: Plan) -> Run:
+    return simulate_active(corpus, [method], [strategy], repeats=1, plan=plan, jobs=1).runs[0]
+
+
+def everything(corpus: Corpus, passes: int = 5) -> Plan:
+    whole = sum(len(one.annotations) for one in corpus)
+    return Plan(initial=whole, batch=10, max_labels=whole, passes=passes)
 
 
 @pytest.fixture(scope="module")
 def small() -> Corpus:
-    people = {f"a{n}": Behaviour(miss=0.1 + 0.08 * n, confuse=0.1, invent=0.005) for n in range(5)}
-    return crowd(sentences(70, seed=31), people, per_document=4, seed=5)
+    return crowd(sentences(70, seed=31), PEOPLE, per_document=4, seed=5)
 
 
-def test_scores_are_those_of_the_score_module(small: Corpus) -> None:
-    result = bsc("bsc-seq").fit(small).result_
-    labels = _Labels(prepare(small, None, Invalid.REPAIR), list(range(len(small))))
-    f1, cee = labels.score(result._decoded)
-    gold = [one.gold for one in small]
-    assert f1 == pytest.approx(score.strict(result.tags, gold).f1)
-    assert cee == pytest.approx(score.cross_entropy(result.probabilities, gold, result.labels).mean)
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("mv", {}), ("ds", {"max_iter": 7}), ("bsc-seq", {"max_iter": 7}), ("auto", {"max_iter": 7})],
+)
+def test_with_every_label_a_run_is_the_plain_fit_and_its_scores_are_those_of_the_score_module(
+    small: Corpus, method: str, settings: dict[str, Any]
+) -> None:
+    run = run_of(small, method, "random", everything(small, passes=7))
+    result, gold = quorate.aggregate(small, method, **settings), [one.gold for one in small]
+    assert run.f1 == [pytest.approx(score.strict(result.tags, gold).f1)]
+    assert run.cee == [pytest.approx(score.cross_entropy(result.probabilities, gold, result.labels).mean)]
+
+
+def test_only_the_documents_of_the_split_are_scored(small: Corpus) -> None:
+    halves = Corpus([replace(one, split="dev" if n % 2 else "test") for n, one in enumerate(small)])
+    plan, gold = everything(small), [one.gold for one in small][1::2]
+    run = simulate_active(halves, ["mv"], ["random"], repeats=1, plan=plan, split="dev", jobs=1).runs[0]
+    assert run.f1 == [pytest.approx(score.strict(quorate.aggregate(small, "mv").tags[1::2], gold).f1)]
 
 
 @pytest.mark.parametrize("method", ["mv", "ds", "ibcc", "hmm-crowd", "bsc-cv", "bsc-seq", "auto"])
 def test_all_methods_begin_with_the_same_labels_and_get_better(small: Corpus, method: str) -> None:
-    run = _Pool(small, None).run(method, "least-confidence", 0, PLAN)
+    run = run_of(small, method, "least-confidence", PLAN)
     assert run.labels == [60, 100, 140, 180]
     assert run.f1[-1] > run.f1[0]
 
 
-def test_with_every_label_a_run_is_the_plain_fit(small: Corpus) -> None:
-    whole = sum(len(one.annotations) for one in small)
-    plan = Plan(initial=whole, batch=10, max_labels=whole, passes=7)
-    run = _Pool(small, None).run("bsc-cm", "random", 0, plan)
-    result = quorate.aggregate(small, "bsc-cm", max_iter=7, tol=0.0)
-    assert run.f1 == [pytest.approx(score.strict(result.tags, [one.gold for one in small]).f1)]
+@pytest.mark.parametrize("strategy", ["random", "token-entropy", "sequence-entropy", "information"])
+@pytest.mark.parametrize("method", ["mv", "auto"])
+def test_every_strategy_asks_for_new_labels(small: Corpus, method: str, strategy: str) -> None:
+    assert run_of(small, method, strategy, PLAN).labels == [60, 100, 140, 180]
 
 
 def test_a_document_without_labels_left_is_not_asked_for_again(small: Corpus) -> None:
     whole = sum(len(one.annotations) for one in small)
-    run = _Pool(small, None).run("mv", "random", 0, Plan(initial=whole - 50, batch=40, max_labels=10_000))
-    assert run.labels[-1] == whole
-    assert run.labels == sorted(run.labels)
-
-
-def test_labels_asked_for_are_of_different_documents_and_new(small: Corpus) -> None:
-    pool = _Pool(small, None)
-    labels = _Labels(prepare(small, None, Invalid.REPAIR), list(range(len(small))))
-    assert len(labels.doc) == sum(len(one.annotations) for one in small)
-    had = np.zeros(len(labels.doc), dtype=np.bool_)
-    had[::3] = True
-    part = labels.those(had)
-    assert len(part.encoded.event_cell) == sum(
-        len(small[int(d)].tokens) for d, here in zip(labels.doc, had, strict=True) if here
-    )
-    assert pool.run("bsc-cm", "information", 0, PLAN).labels == [60, 100, 140, 180]
+    run = run_of(small, "mv", "random", Plan(initial=whole - 50, batch=40, max_labels=10_000))
+    assert run.labels == [whole - 50, whole - 10, whole]
 
 
 def test_parallel_runs_are_the_same_and_an_interrupted_simulation_goes_on(small: Corpus, tmp_path: Path) -> None:
@@ -173,32 +174,18 @@ def vague() -> Corpus:
     return crowd(sentences(900, seed=8), people, per_document=5, seed=8)
 
 
-def test_more_labels_do_not_make_it_worse_and_settings_are_chosen_again(
-    vague: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen_by = []
-
-    def counted(prepared: Prepared, *settings: Any, **more: Any) -> Choice:
-        found = choose(prepared, *settings, **more)
-        if found.vote is not None:
-            chosen_by.append(len(number_pairs(prepared.encoded)[0]))
-        return found
-
-    monkeypatch.setattr(simulation, "choose", counted)
-    run = _Pool(vague, None).run("auto", "random", 0, Plan(initial=900, batch=900, max_labels=3600))
-    assert len(chosen_by) > 1
-    assert all(later >= 2 * earlier for earlier, later in itertools.pairwise(chosen_by))
+def test_more_labels_do_not_make_it_worse(vague: Corpus) -> None:
+    run = run_of(vague, "auto", "random", Plan(initial=900, batch=900, max_labels=3600))
     noise = 0.015  # of an F1 over about 1,000 spans
     assert (np.diff(run.f1) > -noise).all()
     assert run.f1[-1] > run.f1[0] + 0.2
 
 
-def test_the_consensus_of_a_run_is_that_of_the_estimator(vague: Corpus) -> None:
-    whole = sum(len(one.annotations) for one in vague)
-    run = _Pool(vague, None).run("auto", "random", 0, Plan(initial=whole, batch=10, max_labels=whole))
-    model = quorate.BSC(tagger=None).fit(vague)  # runs have none
-    assert model.settings_["evidence"] == "spans"
-    assert run.f1 == [pytest.approx(score.strict(model.result_.tags, [one.gold for one in vague]).f1, abs=0.002)]
+def test_information_beats_random_choice(vague: Corpus) -> None:
+    plan = Plan(initial=600, batch=300, max_labels=1800)
+    found = simulate_active(vague, ["bsc-cm"], ["random", "information"], repeats=2, plan=plan, jobs=1)
+    random, information = (curve.f1[-1] for curve in found.curves)
+    assert information > random
 
 
 def test_documents_that_nobody_labelled_are_no_surer_than_the_token_model_has_them(vague: Corpus) -> None:
@@ -206,8 +193,49 @@ def test_documents_that_nobody_labelled_are_no_surer_than_the_token_model_has_th
     few = Corpus([*vague.documents[:150], *unread])
     gold = [one.gold for one in unread]
     entropies = []
-    for evidence in ("tokens", "spans"):
-        model = quorate.BSC("cm", epsilon0=10.0, temper=0.9, max_iter=5, evidence=evidence).fit(few)
+    for spans in (False, True):
+        model = quorate.BSC("cm", temper=0.9, spans=spans).fit(few)
         probabilities = model.result_.probabilities[150:]
         entropies.append(score.cross_entropy(probabilities, gold, model.result_.labels).mean)
     assert entropies[1] < 1.15 * entropies[0]
+
+
+def test_labels_that_a_duplicate_gave_are_not_asked_for_again(small: Corpus) -> None:
+    """Two accounts of one annotator: each document that one of them has labelled is closed to the other."""
+    documents = [
+        replace(
+            one,
+            annotations={
+                **{name: tags for name, tags in one.annotations.items() if name != "a0"},
+                **({} if "a0" not in one.annotations else {"a0": one.annotations["a0"]}),
+                **({} if "a0" not in one.annotations or n % 3 == 0 else {"twin": one.annotations["a0"]}),
+            },
+        )
+        for n, one in enumerate(crowd(sentences(200, seed=32), PEOPLE, per_document=4, seed=5))
+    ]
+    corpus = Corpus(documents)
+    model = quorate.BSC().fit(corpus)
+    assert [group for note in model.fitted_.notes for group in getattr(note, "groups", ())] == [(0, 5)]
+    closed = {one.id for one in corpus if "a0" in one.annotations and "twin" not in one.annotations}
+    assert closed
+    advice = next_labels(corpus, model, n=200, annotators=["twin"])
+    assert advice.suggestions
+    assert closed.isdisjoint(one.document for one in advice.suggestions)
+    twin = dict(rankings(corpus, model, ["twin"])["twin"].documents)
+    assert {twin[document] for document in closed} == {0.0}
+    assert max(twin.values()) > 0
+
+
+def test_annotators_that_a_fit_adds_are_not_asked() -> None:
+    corpus = rules(200)
+    corpus = Corpus(
+        [replace(one, annotations=dict(list(one.annotations.items())[n % 9 :])) for n, one in enumerate(corpus)],
+        profiles={name: Profile.of(kind="rule", abstains=True) for name in corpus.annotators},
+    )
+    model = bsc("auto").fit(corpus)
+    assert model.fitted_.helpers
+    advice = next_labels(corpus, model, n=100)
+    assert {one.annotator for one in advice.suggestions} <= set(corpus.annotators)
+    for name in model.fitted_.helpers:
+        with pytest.raises(SettingsError, match="nobody is called"):
+            next_labels(corpus, model, annotators=[name])

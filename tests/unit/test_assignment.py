@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from by_name import bsc
-from simulated_crowds import sentences
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, LayeredModel, SettingsError
 from quorate.active import assignment
@@ -19,6 +18,7 @@ from quorate.active.checks import Mix, Turn, check_documents, turn
 from quorate.corpus.profiles import Profile
 from quorate.corpus.simulate import KINDS, Behaviour, crowd
 from quorate.corpus.tags import Scheme
+from simulated_crowds import sentences
 
 PEOPLE = {f"a{n}": Behaviour(miss=0.05 + 0.05 * n, confuse=0.1, invent=0.005) for n in range(5)}
 
@@ -116,8 +116,8 @@ def test_the_order_is_that_of_expected_information_by_cost(of_one_token: tuple[C
     """By enumeration, which is exact for documents of one token."""
     corpus, model = of_one_token
     result, known = model.combine(corpus), len(model.annotators_.names)
-    matrices = {name: model._model.annotators.matrix(k)[0] for k, name in enumerate(model._names)}
-    matrices["zoe"] = model._model.annotators.matrix(known)[0]  # as the others are on average
+    matrices = {name: model.fitted_.model.annotators.matrix(k)[0] for k, name in enumerate(model.fitted_.names)}
+    matrices["zoe"] = model.fitted_.model.annotators.matrix(known)[0]  # as the others are on average
     found = rankings(corpus, model, matrices, cost={"zoe": 2.5})
     for name, matrix in matrices.items():
         expected = {
@@ -135,8 +135,8 @@ def test_the_order_is_that_of_expected_information_by_cost(of_one_token: tuple[C
 def test_what_labels_to_come_leave_is_near_what_they_leave_by_enumeration(of_one_token: tuple[Corpus, BSC]) -> None:
     """Against Σ over the label to come of p(label) · I(truth; own label | label), for each of the documents."""
     corpus, model = of_one_token
-    result, first, second = model.combine(corpus), *(model._model.annotators.matrix(k)[0] for k in (0, 1))
-    names = model._names
+    result, first, second = model.combine(corpus), *(model.fitted_.model.annotators.matrix(k)[0] for k in (0, 1))
+    names = model.fitted_.names
     open_to = [d for d, one in enumerate(corpus) if not one.annotations.keys() & set(names[:2])]
     waiting = {corpus[d].id: [names[0]] for d in open_to}
     gains = dict(rankings(corpus, model, [names[1]], waiting=waiting)[names[1]].documents)

@@ -1,10 +1,10 @@
 """Who labels what next: for everybody who is there, documents in the order in which to hand them out.
 
-The order is that of the information that this person's labels of a document are expected to give about its truth, by
-what they cost. Whoever hands documents out goes down a person's list and passes over what others have in hand by then.
-Before there is a model, documents are handed out breadth first, with enough overlap that annotators can be learned.
+The order is that of the expected information of this person's labels of a document about its truth, per cost. A
+service goes down a person's list and skips what others have in hand by then. Before there is a model, documents are
+handed out breadth first, with enough overlap to learn annotators.
 
-Some of a person's documents may be no work: :mod:`quorate.active.checks`.
+Some of a person's documents may be training or checks: :mod:`quorate.active.checks`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.active.checks import check_whole, lot
+from quorate.active.checks import check_whole, uniform
 from quorate.active.view import (
     BITS,
     View,
@@ -43,20 +43,16 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 HOLD_BACK = 0.75
-"""The share of what the median person tells below which someone is held back, where that is wanted.
-
-On the NER crowd's dev split it saves a tenth of the labels and holds back six of 47, with a gap above them; at 1 it
-saves more, and by its nature holds back half of any crowd, however good (``docs/active-learning.md``).
-"""
+"""The share of the median person's expected information below which someone is held back, where that is wanted."""
 
 _FIRST_OVERLAP = 2  # people on a document, before there is a model that says where more are needed
-_LIST_PER_CHOICE, _SHORTEST_LIST = 2, 200  # documents looked at for each one listed: the least known
-_JUDGED_BY = 100  # documents, the least known, by which people are compared
+_LIST_PER_CHOICE, _SHORTEST_LIST = 2, 200  # candidate documents for each one listed, and at least
+_COMPARED_BY = 100  # documents, those of the highest entropy, by which people are compared
 _TRIAL = 10  # documents that everybody may label before they can be held back
 
 
 class Ranked(NamedTuple):
-    """A document, and the bits that this person's labels of it should tell, by cost (0 before there is a model)."""
+    """A document, and the expected information of this person's labels in bits per cost (0 before there is a model)."""
 
     document: str
     gain: float
@@ -65,8 +61,8 @@ class Ranked(NamedTuple):
 class Ranking(NamedTuple):
     """What a person should label, the best first.
 
-    ``worth`` is the mean of what their labels should tell, by cost, of the documents of which least is known, whether
-    they have done these or not: it is of the same documents for everybody. Who is ``held_back`` gets nothing for now.
+    ``worth`` is the mean expected information of their labels per cost, over the documents of the highest entropy,
+    done or not: the same for everybody. Who is ``held_back`` gets nothing for now.
     """
 
     documents: tuple[Ranked, ...]
@@ -91,17 +87,16 @@ def rankings(
     hold_back: float = 0.0,
     seed: int = 0,
 ) -> dict[str, Ranking]:
-    """For each of the ``people`` who are there, the ``n`` documents whose labels by them tell most for their cost.
+    """For each of the ``people``, the ``n`` documents whose labels by them have most expected information per cost.
 
     Nobody gets a document that they have labelled or have in hand, or that is decided (its labels are known, or an
-    expert has labelled it), or to ``exclude``. ``waiting`` says who has which documents in hand: theirs count as
-    labels to come, towards ``per_document_max`` and in what is left to be told. Documents with fewer than
+    expert has labelled it), or to ``exclude``. ``waiting`` says who has which documents in hand: these labels to come
+    count towards ``per_document_max``, and reduce the entropy that is left. Documents with fewer than
     ``per_document_min`` labels come before all others. ``allowed`` are the documents that a person may see, if not all.
-    Someone whom the model has not met is taken to be as the others are on average. Where the text allows two readings,
-    labels tell nothing new, and such documents come last.
+    A new person is the average of the others. Documents whose text allows two readings come last.
 
-    With ``hold_back``, those get nothing for now whose labels tell less, for their cost, than this share of what those
-    of the median person who is there tell: never more than half of the people, and nobody before their tenth document.
+    With ``hold_back``, a person gets nothing for now if the expected information of their labels per cost is below this
+    share of the median person's: never more than half of the people, and nobody before their tenth document.
 
     Without a ``model``, documents that somebody has begun come first, until two have labelled each, then others.
 
@@ -123,27 +118,27 @@ def rankings(
     if not 0 <= hold_back <= 1:
         raise SettingsError(f"hold-back must be from 0 to 1, not {hold_back}")
     layers, prices = layers_of(corpus, model), _costs(names, cost or {})
-    desk = _Desk(layers, names, waiting or {}, allowed)
+    work = _Work(layers, names, waiting or {}, allowed)
     views = [] if model is None else views_of(corpus, model, known)[1]
     decided = [view.decided for view in views] or [
         settled(one, one.profiles, whole(known_tags(one, known_of(corpus, known, name))))
         for name, one in layers.items()
     ]
-    may = desk.has_words & ~np.all(decided, axis=0) & ~left_out(layers.corpus, exclude)
+    may = work.has_words & ~np.all(decided, axis=0) & ~left_out(layers.corpus, exclude)
     if per_document_max is not None:
-        may &= desk.labels < per_document_max
-    full = np.array([per_person_max is not None and done >= per_person_max for done in desk.done], np.bool_)
+        may &= work.labels < per_document_max
+    full = np.array([per_person_max is not None and done >= per_person_max for done in work.done], np.bool_)
     if not views:
-        order = _breadth_first(layers.corpus, desk.labels, max(per_document_min, _FIRST_OVERLAP), seed)
-        lists = [desk.first(p, order[may[order]], 0 if full[p] else n) for p in range(len(names))]
+        order = _breadth_first(layers.corpus, work.labels, max(per_document_min, _FIRST_OVERLAP), seed)
+        lists = [work.first(p, order[may[order]], 0 if full[p] else n) for p in range(len(names))]
         return {name: Ranking(_ranked(layers.corpus, mine)) for name, mine in zip(names, lists, strict=True)}
-    left, enough = desk.left(views), desk.labels >= per_document_min
-    order = np.lexsort((-_unknown(views) * left, enough))
+    left, enough = work.left(views), work.labels >= per_document_min
+    order = np.lexsort((-_entropy(views) * left, enough))
     order = order[may[order]]
-    worth = _worth(views, names, order[:_JUDGED_BY]) * BITS / prices
-    held = _held_back(worth, np.array(desk.done), hold_back)
+    worth = _worth(views, names, order[:_COMPARED_BY]) * BITS / prices
+    held = _held_back(worth, np.array(work.done), hold_back)
     longest = max(_LIST_PER_CHOICE * n, _SHORTEST_LIST)
-    lists = [desk.first(p, order, 0 if full[p] or held[p] else longest) for p in range(len(names))]
+    lists = [work.first(p, order, 0 if full[p] or held[p] else longest) for p in range(len(names))]
     doc, who = np.concatenate([order[:0], *lists]), np.repeat(np.arange(len(names)), [len(mine) for mine in lists])
     gains = _gains(views, names, doc, who) * left[doc] * BITS / prices[who]
     found = {}
@@ -155,11 +150,11 @@ def rankings(
 
 
 def _ranked(corpus: Corpus, documents: Integers, gains: Floats | None = None) -> tuple[Ranked, ...]:
-    told = np.zeros(len(documents)) if gains is None else gains
-    return tuple(Ranked(corpus[d].id, gain) for d, gain in zip(documents.tolist(), told.tolist(), strict=True))
+    own = np.zeros(len(documents)) if gains is None else gains
+    return tuple(Ranked(corpus[d].id, gain) for d, gain in zip(documents.tolist(), own.tolist(), strict=True))
 
 
-class _Desk:
+class _Work:
     """Who has labelled what, who has what in hand, and who may see what.
 
     ``labels [D]`` are those that are there and those to come, ``done`` how many documents each of the people labelled.
@@ -178,9 +173,9 @@ class _Desk:
         self.labels = np.zeros(len(layers.corpus), np.int64)
         self.has_words = np.array([bool(document.tokens) for document in layers.corpus], np.bool_)
         for d, versions in enumerate(zip(*layers.values(), strict=True)):
-            said_by = {name for document in versions for name in document.annotations}
-            self.labels[d] = len(said_by)
-            for name in said_by & number.keys():
+            labelled_by = {name for document in versions for name in document.annotations}
+            self.labels[d] = len(labelled_by)
+            for name in labelled_by & number.keys():
                 not_again[number[name]].append(d)
         self.done = [len(documents) for documents in not_again]
         for document, holders in waiting.items():
@@ -205,14 +200,14 @@ class _Desk:
         return mine[~np.isin(mine, not_again)][:n]
 
     def left(self, views: Sequence[View]) -> Floats:
-        """``[D]`` The share of what is unknown of each document that labels to come should leave unknown."""
+        """``[D]`` The share of each document's entropy that labels to come should leave."""
         left = np.ones(len(self.labels))
         if self.in_hand:
             holders = sorted({name for _, name in self.in_hand})
             doc = np.array([d for d, _ in self.in_hand], np.int64)
             who = np.searchsorted(holders, [name for _, name in self.in_hand])
-            unknown, told = _unknown(views)[doc], _gains(views, holders, doc, who)
-            share = np.divide(told, unknown, out=np.zeros_like(told), where=unknown > 0)
+            entropy, gains = _entropy(views)[doc], _gains(views, holders, doc, who)
+            share = np.divide(gains, entropy, out=np.zeros_like(gains), where=entropy > 0)
             np.multiply.at(left, doc, 1 - share.clip(0.0, 1.0))
         return left
 
@@ -225,33 +220,37 @@ def _position(corpus: Corpus, document: str, what: str) -> int:
 
 
 def _costs(people: Sequence[str], cost: Mapping[str, float]) -> Floats:
-    """``[P]`` What a document costs with each person; 1 unless it is said."""
+    """``[P]`` What a document costs with each person; 1 by default."""
     for name, price in cost.items():
         check_cost(name, price)
     return np.array([cost.get(name, 1.0) for name in people], np.float64)
 
 
-def _unknown(views: Sequence[View]) -> Floats:
-    """``[D]`` What is unknown of each document and can be told, in nats."""
-    return together([view.unsure.that_labels_can_tell(view.told) for view in views]).sequence
+def _entropy(views: Sequence[View]) -> Floats:
+    """``[D]`` The entropy of each document that labels can reduce, in nats."""
+    return together([view.unsure.reducible(view.reducible) for view in views]).sequence
 
 
 def _gains(views: Sequence[View], names: Sequence[str], doc: Integers, who: Integers) -> Floats:
-    """``[U]`` The nats that labels of documents by people, counted along ``names``, should tell."""
+    """``[U]`` The expected information, in nats, of new labels of documents by people, counted along ``names``."""
     if not len(doc):
         return np.zeros(0)
-    return np.asarray(np.sum([view.gains(doc, who, names) for view in views], axis=0))
+    gains = [view.gains(doc, who, names) * view.unlabelled(doc, who, names) for view in views]
+    return np.asarray(np.sum(gains, axis=0))
 
 
 def _worth(views: Sequence[View], names: Sequence[str], documents: Integers) -> Floats:
-    """``[P]`` The nats that everybody's labels of these documents should tell, on average."""
+    """``[P]`` The expected information of everybody's labels of these documents, on average, in nats."""
     D, P = len(documents), len(names)
-    gains = _gains(views, names, np.repeat(documents, P), np.tile(np.arange(P), D))
-    return np.asarray(gains.reshape(D, P).mean(axis=0)) if D else np.zeros(P)
+    if not D or not P:
+        return np.zeros(P)
+    pairs = np.repeat(documents, P), np.tile(np.arange(P), D)
+    gains = np.sum([view.gains(*pairs, names) for view in views], axis=0)
+    return np.asarray(gains.reshape(D, P).mean(axis=0))
 
 
 def _held_back(worth: Floats, done: Integers, share: float) -> Flags:
-    """``[P]`` Whose labels tell too little, for their cost, while others are there.
+    """``[P]`` Whose labels have too little expected information per cost, compared with the others.
 
     >>> _held_back(np.array([1.0, 0.9, 0.3, 0.2]), np.array([50, 50, 50, 5]), 0.6).tolist()
     [False, False, True, False]
@@ -262,7 +261,7 @@ def _held_back(worth: Floats, done: Integers, share: float) -> Flags:
 
 
 def _breadth_first(corpus: Corpus, labels: Integers, overlap: int, seed: int) -> Integers:
-    """Documents in the order of a lot: those begun until they have their ``overlap``, then new ones, then the rest."""
-    drawn = np.array([lot(seed, document.id) for document in corpus])
+    """Documents that somebody has begun, until they have their ``overlap``, then new ones, then the rest, at random."""
+    order = np.array([uniform(seed, document.id) for document in corpus])
     full = labels >= overlap
-    return np.lexsort((drawn, np.where(full, labels, 0), labels == 0, full))
+    return np.lexsort((order, np.where(full, labels, 0), labels == 0, full))

@@ -1,7 +1,7 @@
-"""Documents that are no work: training to begin with, then checks against known labels.
+"""Documents with known labels among a person's work: training to begin with, then checks.
 
-Which ones is a lot that depends on the person, on how many documents they have done, and on a secret: it can be drawn
-again at any time with the same result, and neither waiting nor giving a document back changes it.
+Which ones is decided by a hash of the person, of how many documents they have done, and of a secret. It is the same at
+any time, and neither waiting nor giving a document back changes it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 from quorate.errors import SettingsError
 from quorate.model.settings import check_number
 
-__all__ = ["Mix", "Turn", "check_documents", "check_whole", "lot", "turn"]
+__all__ = ["Mix", "Turn", "check_documents", "check_whole", "turn", "uniform"]
 
 DocumentKey = TypeVar("DocumentKey", int, str)
 
@@ -36,8 +36,8 @@ class Turn(StrEnum):
 class Mix:
     """How many documents are not work: the first ``training`` of everybody, then checks.
 
-    Every later document is a check with the probability ``check_rate``, until a person has had ``checks_max``.
-    ``secret`` is what the lot is drawn with: who does not know it cannot tell checks beforehand.
+    Every later document is a check with the probability ``check_rate``, until a person has had ``checks_max``. Without
+    the ``secret`` nobody can tell beforehand which these are.
 
     >>> Mix(check_rate=2.0)
     Traceback (most recent call last):
@@ -58,9 +58,9 @@ class Mix:
 
 
 def turn(person: str, done: int, checks: int, mix: Mix) -> Turn:
-    """What a person's next document is for, who has ``done`` so many, of which so many ``checks``.
+    """What the next document of a person is for, who has ``done`` so many, of which so many ``checks``.
 
-    Every document has a lot of its own: were there one check in every ten, whoever met it could rest for nine.
+    Each document is a check independently of the others: with one check in every ten, nine would be safe after it.
 
     >>> mix = Mix(training=2, check_rate=0.1, secret="open sesame")
     >>> [str(turn("ann", done, 0, mix)) for done in range(4)]
@@ -68,7 +68,7 @@ def turn(person: str, done: int, checks: int, mix: Mix) -> Turn:
     """
     if done < mix.training:
         return Turn.TRAINING
-    if checks < mix.checks_max and lot(mix.secret, person, done) < mix.check_rate:
+    if checks < mix.checks_max and uniform(mix.secret, person, done) < mix.check_rate:
         return Turn.CHECK
     return Turn.WORK
 
@@ -76,17 +76,17 @@ def turn(person: str, done: int, checks: int, mix: Mix) -> Turn:
 def check_documents(person: str, documents: Iterable[DocumentKey], mix: Mix) -> list[DocumentKey]:
     """Documents with known labels, in the order in which a person meets them as checks or in training.
 
-    The order is everybody's own, so that nobody can tell another which ones are checks.
+    The order differs by person, so that nobody can tell another which ones are checks.
 
     >>> sorted(check_documents("ann", ["a", "b", "c"], Mix()))
     ['a', 'b', 'c']
     """
-    return sorted(documents, key=lambda document: (lot(mix.secret, person, document), document))
+    return sorted(documents, key=lambda document: (uniform(mix.secret, person, document), document))
 
 
-def lot(*drawn_for: object) -> float:
-    """A number from 0 to 1 that looks random, and is always the same for the same."""
-    digest = blake2b(repr(drawn_for).encode(), digest_size=8).digest()
+def uniform(*key: object) -> float:
+    """A pseudo-random number in [0, 1) that is a hash of a key."""
+    digest = blake2b(repr(key).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
 

@@ -1,9 +1,9 @@
 """Active learning on a crowd whose labels are all known: what would have come of asking for fewer, chosen well.
 
 Algorithm 2 of the paper. A run begins with a random set of labels, the same for all methods. Then it fits, scores, asks
-for one more label of each of the documents that its strategy ranks first, and so on. A label is what one annotator said
-of one document. A document of which every label has been asked for is not chosen again. Who labels a document is drawn
-by lot, the same lot for all methods, except where the strategy itself names the annotator.
+for one more label of each of the documents that its strategy ranks first, and so on. A label is that of one annotator
+for a whole document. A document without labels left is not chosen again. Its annotator is drawn at random, in the same
+order for all methods, except where the strategy itself names the annotator.
 """
 
 from __future__ import annotations
@@ -32,31 +32,27 @@ from quorate.active.strategies import (
     document_entropy,
     expected_information,
     matrices_of,
+    merged_numbers,
     token_entropy,
+    unlabelled,
 )
-from quorate.choose.choice import choose, settings_left_open
-from quorate.choose.silence import Silence, coverage, first_votes, silent_votes
 from quorate.corpus.records import Corpus
-from quorate.corpus.tags import Invalid
-from quorate.crowd.algebra import number_pairs, only_documents, without
+from quorate.corpus.tags import Invalid, TagSet
+from quorate.crowd.algebra import seen_pairs
 from quorate.crowd.crowd import Crowd
-from quorate.crowd.sharing import Sharing
 from quorate.errors import FitError, InputError, SettingsError, knows_its_options
 from quorate.estimators.capabilities import FitsInPasses
 from quorate.estimators.methods import estimator
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.compare import scored_positions
-from quorate.model import loop
-from quorate.model.build import model_of
-from quorate.model.calibration import AS_STATED
-from quorate.model.consensus import conclude
 from quorate.model.consensus_spans import consensus_spans
-from quorate.model.engines.protocol import Decoded, Engine
+from quorate.model.engines.factory import Engines
+from quorate.model.engines.protocol import Decoded
+from quorate.model.fit import fit_and_decode
 from quorate.model.kernels.cores import available_threads
 from quorate.model.parts.annotators import Annotators
-from quorate.model.prepared import Prepared, prepare
-from quorate.model.settings import Ties, check_number, choice
-from quorate.model.spans import Heard
+from quorate.model.prepared import crowd_of, encoded_with
+from quorate.model.settings import Settings, Ties, check_number, choice
 from quorate.model.votes import majority
 from quorate.storage.work_log import Store
 
@@ -64,17 +60,16 @@ __all__ = ["Curve", "Plan", "Run", "Simulation", "simulate_active"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 _LEAST_PROBABILITY = 1e-100
-_CHOSEN_AGAIN = 2  # times as many labels as settings were chosen by: all choices together take twice the last
 
 
 @dataclass(frozen=True)
 class Plan:
     """How a run goes: labels to begin with, documents in a batch, labels to end with, passes of each fit.
 
-    Each fit starts from votes: what a fit before it believed of a document would stay believed for long. Settings that
-    are chosen are chosen again whenever there are twice as many labels, and then say how many passes.
+    Each fit starts from votes, as one that starts from the fit before would keep to its consensus for long.
 
     >>> Plan(initial=100, batch=50, max_labels=200).sizes
     [100, 150, 200]
@@ -183,7 +178,7 @@ def simulate_active(
     if repeats < 1:
         raise SettingsError(f"repeats must be 1 or more, not {repeats}")
     for method in methods:
-        _learner(method)
+        _learner(method, plan)
     named = [choice(Strategy, "strategy", strategy).value for strategy in strategies]
     pool = _Pool(corpus, split)
     workers = jobs or available_threads()
@@ -271,164 +266,163 @@ def _in_processes(
 
 
 class _Learned(NamedTuple):
-    """What a method makes of the labels so far; ``entropy`` gives that of whole documents."""
+    """The consensus on all documents, with the number of each annotator in ``crowd`` (``merged [K]``).
 
-    decoded: Decoded
-    annotators: Annotators
-    entropy: Callable[[], Floats] | None = None
-    engine: Engine | None = None
-
-    def uncertainty(self, doc_start: Integers, strategy: Strategy) -> Uncertainty:
-        token = token_entropy(self.decoded.posterior, doc_start)
-        by_sequence = strategy in (Strategy.SEQUENCE_ENTROPY, Strategy.INFORMATION)
-        whole = self.entropy() if by_sequence and self.entropy is not None else token
-        return Uncertainty(self.decoded.log_probability, np.diff(doc_start), token, whole)
-
-    def close(self) -> None:
-        """Let go of the engine."""
-        if self.engine is not None:
-            self.engine.close()
-
-
-class _Votes:
-    """Majority vote; a document that nobody labelled is all ``O``."""
-
-    def __init__(self, method: MajorityVote) -> None:
-        self._ties = choice(Ties, "ties", method.ties)
-        self.invalid = choice(Invalid, "invalid", method.invalid)
-
-    def learn(self, prepared: Prepared, plan: Plan) -> _Learned:
-        encoded, outside = prepared.encoded, prepared.tagset.outside
-        decoded, annotators = majority(encoded, ties=self._ties, threads=1)
-        if outside is not None:
-            unseen = np.diff(encoded.event_start) == 0
-            decoded.path[unseen], decoded.span_end[unseen] = outside, 0
-        return _Learned(decoded, annotators)
-
-
-class _Model:
-    """Bayesian sequence combination; open settings are chosen again whenever there are twice as many labels.
-
-    It learns from documents that someone labelled, and from their words. Left to itself, the text of all the others
-    would teach it classes of words that are not the labels.
+    ``entropy`` gives that of whole documents.
     """
 
-    def __init__(self, method: FitsInPasses) -> None:
-        self._settings, self._free = method.checked_settings(), settings_left_open(method.get_params())
-        self.invalid = self._settings.invalid
-        self._engines = replace(method.engines(), threads=1)  # runs go side by side
-        self._calibration, self._sharing = AS_STATED, Sharing.of()
-        self._fits = self._chosen_by = 0  # how many fits there were, and by how many labels settings were chosen
+    crowd: Crowd
+    decoded: Decoded
+    annotators: Annotators
+    merged: Integers
+    entropy: Callable[[], Floats]
 
-    def learn(self, prepared: Prepared, plan: Plan) -> _Learned:
-        everything, labelled = _with_words_met(prepared.encoded)
-        if self._free:
-            self._choose(prepared._replace(encoded=labelled))
-        weighed, labelled = self._sharing.weighed(everything), self._sharing.weighed(labelled)
-        settings, calibration = self._settings, self._calibration
-        profiles = prepared.corpus.profiles
-        of_silence = silent_votes(labelled, profiles, coverage(labelled, self._sharing), beside_rules=bool(self._free))
-        silence = Silence.of(labelled, of_silence) if self._free else Silence()
-        with closing(self._engines.over(labelled, known=silence.closed(labelled, None), text=settings.text)) as engine:
-            blank = model_of(settings, prepared.tagset, labelled, silence.believed(labelled.annotators, profiles))
-            votes = first_votes(labelled, profiles, settings.start, of_silence=of_silence)
-            start = loop.initial_model(engine, blank, labelled.cells, settings.start, first_votes=votes)
-            passes = settings.max_iter if self._chosen_by else plan.passes
-            model = loop.more_passes(engine, start, labelled.cells, passes)
-        self._fits += 1
-        output = self._engines.over(weighed, known=silence.closed(weighed, None), text=settings.text)
-        heard = Heard(self._sharing.heard(everything), weighed, sharing=self._sharing, threads=1)
-        found = conclude(output, model, heard, settings, calibration)
+    def uncertainty(self, strategy: Strategy) -> Uncertainty:
+        """The uncertainty of each document, as far as a strategy needs it."""
+        doc_start = self.crowd.doc_start
+        token = token_entropy(self.decoded.posterior, doc_start)
+        sequence = self.entropy() if strategy in (Strategy.SEQUENCE_ENTROPY, Strategy.INFORMATION) else token
+        return Uncertainty(self.decoded.log_probability, np.diff(doc_start), token, sequence)
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """Majority vote; a document without labels is all ``O``."""
+
+    ties: Ties
+    invalid: Invalid
+
+    def learn(self, crowd: Crowd, corpus: Corpus) -> _Learned:
+        """The vote on a corpus."""
+        decoded, annotators = majority(crowd, ties=self.ties, threads=1)
+        if crowd.tagset.outside is not None:
+            unseen = np.diff(crowd.event_start) == 0
+            decoded.path[unseen], decoded.span_end[unseen] = crowd.tagset.outside, 0
+        merged = np.arange(len(crowd.annotators))
+        return _Learned(crowd, decoded, annotators, merged, lambda: token_entropy(decoded.posterior, crowd.doc_start))
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Bayesian sequence combination; it learns from documents with labels alone, and from their words."""
+
+    settings: Settings
+    engines: Engines
+
+    @property
+    def invalid(self) -> Invalid:
+        """What becomes of tags that cannot follow the one before."""
+        return self.settings.invalid
+
+    def learn(self, crowd: Crowd, corpus: Corpus) -> _Learned:
+        """The fit to a corpus, and the consensus on it."""
+        fitted, seen, (decoded, evidence) = fit_and_decode(crowd, self.settings, self.engines, corpus=corpus)
+        merged = merged_numbers(fitted.notes, len(crowd.annotators))
 
         def entropy() -> Floats:
-            return document_entropy(output, weighed.cells, found, calibration)
+            with closing(self.engines.over(seen, text=self.settings.text)) as engine:
+                return document_entropy(engine, fitted, seen, evidence)
 
-        return _Learned(found.decoded, found.model.annotators, entropy, output)
-
-    def _choose(self, prepared: Prepared) -> None:
-        """The settings that are open, as soon as enough annotators share documents to choose by, then now and again."""
-        labels = len(number_pairs(prepared.encoded)[0])
-        if labels < _CHOSEN_AGAIN * self._chosen_by:
-            return
-        found = choose(prepared, self._settings, self._free, engines=self._engines)
-        if found.vote is not None or not self._fits:
-            self._settings = found.settings
-        if found.vote is not None:
-            self._chosen_by, self._calibration = labels, found.calibration
-            self._sharing = found.sharing
+        return _Learned(seen, decoded, fitted.model.annotators, merged, entropy)
 
 
-def _with_words_met(encoded: Crowd) -> tuple[Crowd, Crowd]:
-    """All documents, and those with labels, in both of which only words of the latter are known."""
-    labelled = only_documents(encoded, np.flatnonzero(np.diff(encoded.event_start[encoded.doc_start])))
-    met = np.unique(labelled.word)
-    number = np.full(len(encoded.words), len(met), np.int32)
-    number[met] = np.arange(len(met))
-    words = tuple(encoded.words[w] for w in met.tolist())
-    return (
-        replace(encoded, words=words, word=number[encoded.word]),
-        replace(labelled, words=words, word=number[labelled.word]),
-    )
-
-
-def _learner(method: str) -> _Votes | _Model:
+def _learner(method: str, plan: Plan) -> _Votes | _Model:
     made = estimator(method)
-    if isinstance(made, FitsInPasses):
-        return _Model(made)
+    if isinstance(made, FitsInPasses):  # on one thread, as runs go side by side
+        return _Model(replace(made.checked_settings(), max_iter=plan.passes), replace(made.engines(), threads=1))
     if type(made) is MajorityVote:
-        return _Votes(made)
+        return _Votes(choice(Ties, "ties", made.ties), choice(Invalid, "invalid", made.invalid))
     raise SettingsError(f"method {method!r} cannot be simulated (it goes on from no state, or reads gold)")
 
 
 class _Pool:
-    """A corpus whose labels are handed out one by one."""
+    """A corpus whose labels, pairs of document and annotator, are handed out one by one, and its gold."""
 
     def __init__(self, corpus: Corpus, split: str | None) -> None:
-        self._corpus = corpus
-        self._scored = [d for d in scored_positions(corpus, split) if None not in (corpus[d].gold or ())]
-        if not self._scored:
+        scored = [d for d in scored_positions(corpus, split) if None not in (corpus[d].gold or ())]
+        if not scored:
             raise InputError("no document to be scored has gold for all its tokens")
-        self._prepared: dict[Invalid, _Labels] = {}
+        crowd = crowd_of(corpus, None, Invalid.REPAIR)
+        self._corpus, self._tagset, self._names = corpus, crowd.tagset, crowd.annotators
+        self._doc, self._who = seen_pairs(crowd)
+        self._gold = _Gold.of(corpus, scored, crowd)
 
     def run(self, method: str, strategy: str, repeat: int, plan: Plan) -> Run:
         """One run from the initial labels to the last."""
         began = time.perf_counter()
-        learner, chosen_by = _learner(method), Strategy(strategy)
-        if learner.invalid not in self._prepared:
-            self._prepared[learner.invalid] = _Labels(prepare(self._corpus, None, learner.invalid), self._scored)
-        labels = self._prepared[learner.invalid]
+        learner, ranked_by = _learner(method, plan), Strategy(strategy)
         rng = np.random.default_rng([plan.seed, repeat])
-        lot = rng.random(len(labels.doc))
-        had = np.zeros(len(lot), dtype=np.bool_)
-        had[np.argsort(lot)[: plan.initial]] = True
-        lot = rng.random(len(lot))
+        had = np.zeros(len(self._doc), dtype=np.bool_)
+        had[np.argsort(rng.random(len(had)))[: plan.initial]] = True
+        order = rng.random(len(had))  # in which annotators are asked
         run = Run(method, strategy, repeat, [], [], [], 0.0)
         while True:
-            prepared = labels.those(had)
-            with closing(learner.learn(prepared, plan)) as learned:
-                run.labels.append(int(had.sum()))
-                for column, value in zip((run.f1, run.cee), labels.score(learned.decoded), strict=True):
-                    column.append(value)
-                left = min(plan.batch, plan.max_labels - int(had.sum()))
-                if left < plan.batch or had.all():
-                    return run._replace(seconds=time.perf_counter() - began)
-                had[labels.next(learned, chosen_by, had, lot, left, rng)] = True
+            part = self._with_labels(had)
+            learned = learner.learn(encoded_with(part, self._tagset, learner.invalid, {}, self._names), part)
+            run.labels.append(int(had.sum()))
+            for column, value in zip((run.f1, run.cee), self._gold.score(learned.decoded), strict=True):
+                column.append(value)
+            if int(had.sum()) + plan.batch > plan.max_labels or had.all():
+                return run._replace(seconds=time.perf_counter() - began)
+            had[self._next(learned, ranked_by, had, order, plan.batch, rng)] = True
+
+    def _with_labels(self, had: Flags) -> Corpus:
+        """The corpus with these labels only."""
+        names: list[set[str]] = [set() for _ in self._corpus]
+        for d, k in zip(self._doc[had].tolist(), self._who[had].tolist(), strict=True):
+            names[d].add(self._names[k])
+        documents = [
+            replace(one, annotations={name: tags for name, tags in one.annotations.items() if name in mine})
+            for one, mine in zip(self._corpus, names, strict=True)
+        ]
+        return Corpus(documents, profiles=self._corpus.profiles)
+
+    def _next(
+        self, learned: _Learned, strategy: Strategy, had: Flags, order: Floats, n: int, rng: np.random.Generator
+    ) -> Integers:
+        """The pairs to ask for: of each of the documents ranked first, one that is left."""
+        uncertainty, left = learned.uncertainty(strategy), np.flatnonzero(~had)
+        information = np.zeros(learned.crowd.n_docs)
+        favour = -order[left]
+        if strategy is Strategy.INFORMATION:
+            favour = self._information(learned, uncertainty, left)
+            np.maximum.at(information, self._doc[left], favour)
+        ranked = left[np.lexsort((-favour, self._doc[left]))]
+        first = ranked[np.r_[True, self._doc[ranked[1:]] != self._doc[ranked[:-1]]]]  # by document, whom to ask
+        merit = uncertainty.rank_by(strategy, information, rng)[self._doc[first]]
+        return np.asarray(first[np.lexsort((order[first], -merit))[:n]])
+
+    def _information(self, learned: _Learned, uncertainty: Uncertainty, pairs: Integers) -> Floats:
+        """The expected information of some pairs: none where a duplicate of the annotator has labelled the document."""
+        crowd = learned.crowd
+        doc, who = self._doc[pairs], learned.merged[self._who[pairs]]
+        matrices = matrices_of(learned.annotators, range(len(self._names)))
+        found = expected_information(learned.decoded, crowd.doc_start, uncertainty, matrices, self._tagset, doc, who)
+        return found * unlabelled(crowd, doc, who)
 
 
-class _Labels:
-    """All labels of a corpus, as pairs of document and annotator, and the gold."""
+class _Gold(NamedTuple):
+    """The gold of the documents to be scored: its spans (first token, end and type of each), and its labels.
 
-    def __init__(self, prepared: Prepared, scored: Sequence[int]) -> None:
-        self._all, encoded = prepared, prepared.encoded
-        self.doc, self.who, self._pair = number_pairs(encoded)
-        self._gold_of(prepared, scored)
+    Of ``n_spans`` those of a type that no annotator used are not among the spans; a label that none used is −1.
+    """
 
-    def _gold_of(self, prepared: Prepared, scored: Sequence[int]) -> None:
-        tagset, starts = prepared.tagset, prepared.encoded.doc_start
+    tagset: TagSet
+    is_scored: Flags
+    spans: Integers
+    n_spans: int
+    token: Integers
+    code: Integers
+
+    @classmethod
+    def of(cls, corpus: Corpus, scored: Sequence[int], crowd: Crowd) -> _Gold:
+        """That of the ``scored`` documents."""
+        tagset, starts = crowd.tagset, crowd.doc_start
         kinds = {kind: number for number, kind in enumerate(tagset.types or tagset.labels)}
-        spans, tokens, codes = [], [], []
+        spans: list[tuple[int, int, int]] = []
+        tokens, codes = [], list[int]()
         for d in scored:
-            gold, first = prepared.corpus[d].gold or (), int(starts[d])
+            gold, first = corpus[d].gold or (), int(starts[d])
             tokens.append(np.arange(first, first + len(gold)))
             codes += [tagset.index.get(str(tag), -1) for tag in gold]
             if tagset.outside is None:
@@ -436,57 +430,20 @@ class _Labels:
             else:
                 found = tagset.pieces(gold, orphans=False)
                 spans += [(first + one.start, first + one.end, kinds.get(one.label, -1)) for one in found]
-        self._gold_spans = np.array([span for span in spans if span[2] >= 0], np.int64).reshape(-1, 3)
-        self._n_gold = len(spans)
-        self._gold_token, self._gold_code = np.concatenate(tokens), np.array(codes)
-        self._is_scored = np.zeros(prepared.encoded.n_tokens, dtype=np.bool_)
-        self._is_scored[self._gold_token] = True
-
-    def those(self, had: NDArray[np.bool_]) -> Prepared:
-        """The corpus with these labels only."""
-        return self._all._replace(encoded=without(self._all.encoded, ~had[self._pair]))
+        is_scored = np.zeros(crowd.n_tokens, np.bool_)
+        token = np.concatenate(tokens)
+        is_scored[token] = True
+        known = np.array([span for span in spans if span[2] >= 0], np.int64).reshape(-1, 3)
+        return cls(tagset, is_scored, known, len(spans), token, np.array(codes, np.int64))
 
     def score(self, decoded: Decoded) -> tuple[float, float]:
         """Strict F1 and cross entropy."""
-        N, T = len(decoded.path), len(self._all.tagset.types or self._all.tagset.labels)
-        found = consensus_spans(decoded, self._all.tagset)
-        found = found.where(self._is_scored[found.start])
-        start, end, kind = self._gold_spans.T
+        N, T = len(decoded.path), len(self.tagset.types or self.tagset.labels)
+        found = consensus_spans(decoded, self.tagset)
+        found = found.where(self.is_scored[found.start])
+        start, end, kind = self.spans.T
         right = np.isin(found.key(N, T), (start * (N + 1) + end) * T + kind).sum()
-        f1 = 2 * right / max(len(found.start) + self._n_gold, 1)
-        known = self._gold_code >= 0
-        probability = np.zeros(len(known))
-        probability[known] = decoded.posterior[self._gold_token[known], self._gold_code[known]]
+        f1 = 2 * right / max(len(found.start) + self.n_spans, 1)
+        probability, known = np.zeros(len(self.code)), self.code >= 0
+        probability[known] = decoded.posterior[self.token[known], self.code[known]]
         return float(f1), float(-np.log(np.maximum(probability, _LEAST_PROBABILITY)).mean())
-
-    def next(
-        self,
-        learned: _Learned,
-        strategy: Strategy,
-        had: NDArray[np.bool_],
-        lot: Floats,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Integers:
-        """The pairs to ask for: of each of the documents ranked first, one that is left."""
-        encoded: Crowd = self._all.encoded
-        uncertainty = learned.uncertainty(encoded.doc_start, strategy)
-        left = np.flatnonzero(~had)
-        information = np.zeros(encoded.n_docs)
-        favour = -lot[left]
-        if strategy is Strategy.INFORMATION:
-            matrices = matrices_of(learned.annotators, range(len(encoded.annotators)))
-            favour = expected_information(
-                learned.decoded,
-                encoded.doc_start,
-                uncertainty,
-                matrices,
-                self._all.tagset,
-                self.doc[left],
-                self.who[left],
-            )
-            np.maximum.at(information, self.doc[left], favour)
-        order = left[np.lexsort((-favour, self.doc[left]))]
-        first = order[np.r_[True, self.doc[order[1:]] != self.doc[order[:-1]]]]  # the pair to ask for, by document
-        merit = uncertainty.rank_by(strategy, information, rng)[self.doc[first]]
-        return np.asarray(first[np.lexsort((lot[first], -merit))[:n]])

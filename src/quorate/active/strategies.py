@@ -1,18 +1,18 @@
-"""What to ask for next: how unsure each document is, and what an annotator's labels of it are expected to tell.
+"""Query strategies: the uncertainty of each document, and the expected information of an annotator's labels of it.
 
 The entropy of a document's sequence is H = ln Z(1) − Z'(1)/Z(1), where Z(s) sums p(sequence)^s over all sequences: the
-slope of ln Z, which the output pass gives at any power s. Labels by annotator k tell the mutual information of their
-labels and the truth. Token by token that is Σ_τ I(t_τ; c_τ); neighbours tell partly the same, so it is scaled by
-H / Σ_τ H(t_τ), which is 1 where tokens stand alone, and keeps what can be learned below what is unknown.
+slope of ln Z, which the output pass gives at any power s. The information of annotator k's labels is their mutual
+information with the truth. Token by token that is Σ_τ I(t_τ; c_τ). Neighbouring tokens are dependent, so the sum is
+scaled by H / Σ_τ H(t_τ), which is 1 for independent tokens and keeps the information below the entropy.
 
-Where the text allows two readings (:mod:`quorate.result.ambiguity`) labels go on differing however many there are, and
-tell nothing new. Every strategy but the random one therefore ranks by what is unknown of tokens with one reading.
+Where the text allows two readings (:mod:`quorate.result.ambiguity`), annotators differ however many labels there are.
+Every strategy but the random one therefore ranks by the uncertainty of tokens with one reading.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from itertools import chain
@@ -23,14 +23,15 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Document
 from quorate.corpus.tags import TagSet
-from quorate.crowd.crowd import Cells
+from quorate.crowd.algebra import seen_pairs
+from quorate.crowd.crowd import Crowd, Note
+from quorate.crowd.encode import label_before
 from quorate.model import loop
-from quorate.model.calibration import Calibration
-from quorate.model.consensus import Concluded
 from quorate.model.engines.protocol import Decoded, Engine
+from quorate.model.fit import Fitted
 from quorate.model.kernels.gain import token_information
 from quorate.model.parts.annotators import Annotators
-from quorate.model.spans import mixed
+from quorate.model.spans import SpanEvidence, mixed
 from quorate.result.annotators import check_matrix
 
 if TYPE_CHECKING:
@@ -43,20 +44,23 @@ __all__ = [
     "document_entropy",
     "entropies",
     "expected_information",
+    "matrices_of",
+    "merged_numbers",
     "sequence_entropy",
     "share_with_one_reading",
     "text_vectors",
     "token_entropy",
+    "unlabelled",
 ]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _NOTHING = 1e-9  # nats that are rounding error
-_STEP = 1e-4  # of the power at which ln Z is taken, for its slope
-_MOST_NUMBERS = 50_000_000  # of matrices: beyond, one for all previous labels must do
+_STEP = 1e-4  # relative step of the power, for the slope of ln Z
+_MOST_NUMBERS = 50_000_000  # in all matrices; beyond this, they do not depend on the previous label
 _FEW_PAIRS = 1_000  # of document and annotator that are not worth a second thread
-_SHORTLIST = 20  # candidates looked at for each one chosen, when those chosen should differ
+_SHORTLIST = 20  # candidates for each document that is chosen with diversity
 
 
 class Strategy(StrEnum):
@@ -75,7 +79,7 @@ class Strategy(StrEnum):
 
 
 class Uncertainty(NamedTuple):
-    """What is not known of each document: ``[D]`` ln p(best sequence), its tokens, and entropies in nats.
+    """The uncertainty of each document: ``[D]`` ln p(best sequence), its length in tokens, and entropies in nats.
 
     ``token`` is the sum of the tokens' entropies, ``sequence`` the entropy of the whole.
     """
@@ -85,17 +89,17 @@ class Uncertainty(NamedTuple):
     token: Floats
     sequence: Floats
 
-    def that_labels_can_tell(self, share: Floats) -> Uncertainty:
-        """The same with only a share ``[D]`` of what is unknown: that of tokens with one reading.
+    def reducible(self, share: Floats) -> Uncertainty:
+        """The share ``[D]`` of it that labels can reduce: that of tokens with one reading.
 
         >>> unsure = Uncertainty(np.log([0.5]), np.array([1]), np.array([0.6]), np.array([0.6]))
-        >>> unsure.that_labels_can_tell(np.array([0.5])).sequence
+        >>> unsure.reducible(np.array([0.5])).sequence
         array([0.3])
         """
         return Uncertainty(self.log_probability * share, self.length, self.token * share, self.sequence * share)
 
     def rank_by(self, strategy: Strategy, information: Floats, rng: np.random.Generator) -> Floats:
-        """``[D]`` What a strategy ranks by, the greatest first; ``information`` is the best annotator's, by cost.
+        """``[D]`` What a strategy ranks by, in descending order; ``information`` is the best annotator's per cost.
 
         >>> unsure = Uncertainty(np.log([0.9, 0.4]), np.array([1, 9]), np.array([0.3, 0.9]), np.array([0.3, 0.8]))
         >>> unsure.rank_by(Strategy.LEAST_CONFIDENCE, np.zeros(2), np.random.default_rng(0)).round(3)
@@ -134,19 +138,19 @@ def token_entropy(posterior: Floats, doc_start: Integers) -> Floats:
 
 
 def share_with_one_reading(posterior: Floats, ambiguous: Floats, doc_start: Integers) -> Floats:
-    """``[D]`` The share of what is unknown of each document that is not unknown for its being ambiguous.
+    """``[D]`` The share of each document's token entropy that is of tokens with one reading.
 
-    Where the text allows two readings, another label tells what another annotator reads, and nothing of the truth.
-    ``ambiguous [N]`` is the probability of that, token by token; entropies say how much is unknown of each.
+    Where the text allows two readings, one more label is one more annotator's reading, and no evidence of the truth.
+    ``ambiguous [N]`` is the probability of that, token by token.
 
     >>> posterior = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
     >>> share_with_one_reading(posterior, np.array([1.0, 0.5, 1.0]), np.array([0, 2, 3]))
     array([0.25, 1.  ])
     """
-    unknown = entropies(posterior)
-    running = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([unknown * (1 - ambiguous), unknown], 1), axis=0)])
-    told, all_of_it = np.diff(running[doc_start], axis=0).T
-    share = np.divide(told, all_of_it, out=np.ones_like(told), where=all_of_it > _NOTHING)
+    entropy = entropies(posterior)
+    running = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([entropy * (1 - ambiguous), entropy], 1), axis=0)])
+    of_one_reading, total = np.diff(running[doc_start], axis=0).T
+    share = np.divide(of_one_reading, total, out=np.ones_like(total), where=total > _NOTHING)
     return np.asarray(share.clip(0.0, 1.0))
 
 
@@ -163,31 +167,46 @@ def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0, *, ro
     return np.maximum(log_z(power) - (above - below) / (2 * step), 0.0)
 
 
-def document_entropy(engine: Engine, cells: Cells, found: Concluded, calibration: Calibration) -> Floats:
-    """``[D]`` The entropy of what is given out of each document, in nats; ``engine`` is that of the consensus.
+def document_entropy(engine: Engine, fitted: Fitted, crowd: Crowd, evidence: SpanEvidence | None) -> Floats:
+    """``[D]`` The entropy of each document's consensus, in nats; ``engine`` is one over the crowd.
 
-    Where spans are the evidence, two distributions are mixed, and the mean of their entropies is taken: that of the
-    mixture is no less, and more by the entropy of their shares at most. Of a document that nobody labelled, or of which
-    labels are known, it is that of tokens.
+    With ``evidence`` on spans two distributions are mixed, of which this is the mean entropy: that of the mixture is no
+    less, and exceeds it by the entropy of the shares at most. In documents without labels, and in those with known
+    ones, the consensus is that of tokens, and so is the entropy.
     """
     tokens = sequence_entropy(
-        lambda power: loop.decode(engine, found.model, cells, sharpness=power, posteriors=False).log_z,
-        calibration.sharpness,
+        lambda power: loop.decode(engine, fitted.model, crowd.cells, exponent=power, posteriors=False).log_z,
+        fitted.calibration.tokens,
         rounding=engine.rounding,
     )
-    if found.evidence is None or found.spans is None:
+    if evidence is None or fitted.spans is None:
         return tokens
-    over_sets, spans = found.evidence.engine, found.spans
-    sets = sequence_entropy(lambda power: over_sets.posterior(spans, power).log_z, calibration.span_sharpness)
-    # Of what nobody marked only the token model knows, and only it is bound by what is known of a document.
-    of_tokens = (np.diff(found.evidence.candidates.pair_start) == 0) | found.evidence.clamped
+    sets_of, spans = evidence.engine, fitted.spans.grown(len(crowd.annotators))
+    sets = sequence_entropy(lambda power: sets_of.posterior(spans, power).log_z, fitted.calibration.spans)
+    of_tokens = (np.diff(evidence.candidates.pair_start) == 0) | evidence.clamped
     return np.where(of_tokens, tokens, mixed(sets, tokens))
+
+
+def merged_numbers(notes: Iterable[Note], n: int) -> Integers:
+    """``[n]`` The number that each annotator has in a crowd with these notes: of duplicates, that of the first."""
+    number = np.arange(n)
+    for note in notes:
+        for first, *others in getattr(note, "groups", ()):
+            number[others] = first
+    return number
+
+
+def unlabelled(crowd: Crowd, doc: Integers, who: Integers) -> NDArray[np.bool_]:
+    """``[U]`` Which pairs of a document and an annotator's number in the crowd have no labels."""
+    K = len(crowd.annotators) + 1  # with somebody new
+    seen_doc, seen_by = seen_pairs(crowd)
+    return np.isin(doc * K + who, seen_doc * K + seen_by, invert=True)
 
 
 def matrices_of(annotators: Annotators, numbers: Sequence[int]) -> Floats:
     """``[K, P, J, J]`` Posterior means of p(label i | own previous label ι, truth j), of some annotators.
 
-    Where those would be too many numbers, ``[K, 1, J, J]``: of the label whatever the one before.
+    Where those would be too many numbers, ``[K, 1, J, J]``, without the previous label.
     """
     if len(numbers) * math.prod(annotators.matrix_shape) > _MOST_NUMBERS:
         annotators = annotators.collapsed()
@@ -206,25 +225,24 @@ def expected_information(
     *,
     threads: int = 1,
 ) -> Floats:
-    """``[U]`` For every pair of document and annotator, the nats that this annotator's labels should tell.
+    """``[U]`` For every pair of document and annotator, the expected information of these labels, in nats.
 
     ``who`` counts along ``matrices`` (see :func:`matrices_of`).
     """
-    before = len(tagset.labels) if tagset.outside is None else tagset.outside
-    matrices = np.ascontiguousarray(matrices)
+    matrices, before = np.ascontiguousarray(matrices), label_before(tagset)
     noise = entropies(matrices)
 
-    def tell(some: slice) -> Floats:
+    def information(some: slice) -> Floats:
         pairs = doc[some].astype(np.int64), who[some].astype(np.int64)
         return token_information(decoded.posterior, doc_start, matrices, noise, before, *pairs)
 
     step = max(-(-len(doc) // threads), _FEW_PAIRS)
     with ThreadPoolExecutor(threads) as pool:
-        parts = pool.map(tell, [slice(first, first + step) for first in range(0, len(doc), step)])
-        tells = np.concatenate([np.zeros(0), *parts])
-    unknown, alone = uncertainty.sequence[doc], uncertainty.token[doc]
-    tells = np.where(tells > 0, tells, 0.0)  # rounding leaves less than nothing, or minus zero
-    return np.asarray(tells * np.divide(np.minimum(unknown, alone), alone, out=np.ones_like(tells), where=alone > 0))
+        parts = pool.map(information, [slice(first, first + step) for first in range(0, len(doc), step)])
+        found = np.concatenate([np.zeros(0), *parts])
+    whole, alone = uncertainty.sequence[doc], uncertainty.token[doc]
+    found = np.where(found > 0, found, 0.0)  # rounding leaves less than nothing, or minus zero
+    return np.asarray(found * np.divide(np.minimum(whole, alone), alone, out=np.ones_like(found), where=alone > 0))
 
 
 def text_vectors(documents: Sequence[Document]) -> csr_array[np.float64, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Documents as a fitted model sees them: what it does not know of each, and what anybody's labels should tell.
+"""Documents as a fitted model sees them: the uncertainty of each, and the expected information of anybody's labels.
 
 Both advice on what to have labelled next (:mod:`quorate.active.suggest`) and the queue of people who label
 (:mod:`quorate.active.assignment`) are made of this.
@@ -19,24 +19,27 @@ from quorate.active.strategies import (
     document_entropy,
     expected_information,
     matrices_of,
+    merged_numbers,
     share_with_one_reading,
     token_entropy,
+    unlabelled,
 )
 from quorate.corpus.profiles import Kind, Profile
 from quorate.corpus.records import Corpus, Tag
 from quorate.corpus.tags import TagSet
+from quorate.crowd.crowd import Crowd
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.capabilities import Advises
 from quorate.estimators.layered import KnownInLayers, LayeredModel, known_in
 from quorate.estimators.methods import DEFAULT_METHOD, estimator
-from quorate.estimators.updating import ModelState
 from quorate.formats.layers import Layers
-from quorate.model.consensus import conclude
+from quorate.model.engines.factory import Engines
+from quorate.model.fit import Fitted
 from quorate.model.kernels.cores import available_threads
 from quorate.model.prepared import Known, known_tags
 from quorate.model.settings import check_number
-from quorate.model.spans import Heard
 from quorate.result.result import Result
+from quorate.taggers.loop import TAGGER
 
 __all__ = [
     "BITS",
@@ -63,42 +66,50 @@ BITS = 1 / np.log(2)
 class View:
     """A layer of the documents as its model sees it; ``known`` are its known labels.
 
-    ``encoded`` is what the model hears, in which copies are one annotator, and ``said`` what everybody said.
+    ``crowd`` has the changes of the fit, so that duplicates are one annotator. ``reducible [D]`` is the share of the
+    uncertainty that labels can reduce.
     """
 
     def __init__(self, corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]], layer: str = "") -> None:
-        self.layer, self.model, self.encoded, self.state = layer, model, model.encoded(corpus), model.model_state()
-        self.said = self.state.encoded(corpus)
+        self.layer, self.model, fitted = layer, model, model.fitted_
         certain = model.decided_documents() | whole(known)
-        self.decided = settled(corpus, {**self.state.profiles, **corpus.profiles}, certain)
-        legible = _legible(known, self.state.tagset)
+        self.decided = settled(corpus, {**fitted.profiles, **corpus.profiles}, certain)
+        legible = _legible(known, fitted.tagset)
+        self.crowd = fitted.crowd(corpus, legible)
         self.result = model.combine(corpus, known=legible)
-        self.unsure = uncertainty_of(self.state, corpus, self.result, legible)
+        self.unsure = uncertainty_of(self.result, fitted, self.crowd, model.engines())
         ambiguous = self.result.ambiguity.tokens
-        self.told = share_with_one_reading(self.result.posterior, ambiguous, self.encoded.doc_start)
+        self.reducible = share_with_one_reading(self.result.posterior, ambiguous, self.crowd.doc_start)
+
+    @property
+    def names(self) -> list[str]:
+        """The annotators who can be asked: all but those that a change of the crowd, or a tagger, has added."""
+        added = {*self.model.fitted_.helpers, TAGGER}
+        return [name for name in self.crowd.annotators if name not in added]
 
     def numbers(self, names: Sequence[str]) -> Integers:
-        """The numbers of annotators here; whoever is new has the next one, which a model takes for the average.
-
-        Copies have that of the one who speaks for them: where one of them was heard, another tells nothing.
-        """
-        number = {name: k for k, name in enumerate(self.encoded.annotators)}
-        number |= {self.encoded.annotators[k]: first for k, first in self.state.sharing.speaker.items()}
-        return np.array([number.get(name, len(self.encoded.annotators)) for name in names], np.int64)
+        """The numbers of annotators in the crowd; a new one has the next number, which is the average annotator's."""
+        merged = merged_numbers(self.crowd.notes, len(self.crowd.annotators))
+        number = dict(zip(self.crowd.annotators, merged.tolist(), strict=True))
+        return np.array([number.get(name, len(merged)) for name in names], np.int64)
 
     def gains(self, doc: Integers, who: Integers, pool: Sequence[str]) -> Floats:
-        """``[U]`` The nats that labels of documents by annotators, counted along ``pool``, should tell."""
-        matrices = matrices_of(self.state.output_model.annotators, self.numbers(pool).tolist())
-        decoded, doc_start, tagset = self.result._decoded, self.encoded.doc_start, self.state.tagset
-        threads = self.state.engines.threads or available_threads()
+        """``[U]`` The expected information, in nats, of labels of documents by annotators, counted along ``pool``."""
+        matrices = matrices_of(self.model.fitted_.model.annotators, self.numbers(pool).tolist())
+        decoded, doc_start, tagset = self.result._decoded, self.crowd.doc_start, self.result.tagset
+        threads = self.model.engines().threads or available_threads()
         gains = expected_information(decoded, doc_start, self.unsure, matrices, tagset, doc, who, threads=threads)
-        return gains * self.told[doc]
+        return gains * self.reducible[doc]
+
+    def unlabelled(self, doc: Integers, who: Integers, pool: Sequence[str]) -> Flags:
+        """``[U]`` Which of such pairs have no labels: neither by this annotator nor by a duplicate."""
+        return unlabelled(self.crowd, doc, self.numbers(pool)[who])
 
     def drawn(self, asked: Sequence[tuple[int, int]], names: Sequence[str], seed: int) -> Draws:
-        """What becomes of this layer with labels of some (document, annotator) pairs."""
+        """The tallies of this layer with labels of some (document, annotator) pairs, drawn many times."""
         own = self.numbers(names)
         pairs = [(d, int(own[k])) for d, k in asked]
-        return draw(self.result, self.state.output_model, self.encoded, pairs, self.model.combine, seed=seed)
+        return draw(self.result, self.model.fitted_, self.crowd, pairs, self.model.engines(), seed=seed)
 
 
 def views_of(
@@ -128,25 +139,21 @@ def known_of(corpus: Corpus | Mapping[str, Corpus], known: Known | KnownInLayers
 
 
 def layers_of(corpus: Corpus | Mapping[str, Corpus], model: Advises | LayeredModel | None) -> Layers:
-    """The layers that are looked at: those of the model, or those in which somebody marks something."""
+    """The layers to look at: those of the model, or those in which somebody marks something."""
     layers = Layers.alone(corpus) if isinstance(corpus, Corpus) else Layers.of(corpus)
     return Layers(dict(model.own(layers)), layers.held) if isinstance(model, LayeredModel) else layers.marked
 
 
 def together(views: Sequence[Uncertainty]) -> Uncertainty:
-    """What is not known of all layers: they are independent, so that everything adds up but the tokens."""
+    """The uncertainty of all layers: they are independent, so that everything adds up but the length."""
     log_probability, _, token, sequence = (np.sum(column, axis=0) for column in zip(*views, strict=True))
     return Uncertainty(log_probability, views[0].length, token, sequence)
 
 
-def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]], cluster: Any) -> Advises:
-    labelled = corpus.select(lambda document: bool(document.annotations) or document.id in known)
-    if not any(document.annotations for document in labelled):
+def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]], cluster: Any) -> object:
+    if not corpus.annotators:
         raise InputError("no document has a label yet (have some labelled, or give a --model)")
-    model = estimator(DEFAULT_METHOD, cluster=cluster)
-    if not isinstance(model, Advises):
-        raise SettingsError(f"method {DEFAULT_METHOD!r} cannot say what to ask for next")
-    return model.fit(labelled, known=known)
+    return estimator(DEFAULT_METHOD, cluster=cluster).fit(corpus, known=known)
 
 
 def whole(known: Mapping[str, Sequence[Tag]]) -> set[str]:
@@ -155,7 +162,7 @@ def whole(known: Mapping[str, Sequence[Tag]]) -> set[str]:
 
 
 def settled(corpus: Corpus, profiles: Mapping[str, Profile], certain: set[str]) -> Flags:
-    """``[D]`` Which documents need nobody: they are ``certain``, or an expert has labelled them."""
+    """``[D]`` Which documents need no label: they are ``certain``, or an expert has labelled them."""
     experts = {name: profile for name, profile in profiles.items() if profile.kind is Kind.EXPERT}
     return np.array(
         [
@@ -171,7 +178,7 @@ def settled(corpus: Corpus, profiles: Mapping[str, Profile], certain: set[str]) 
 
 
 def check_cost(name: str, price: float) -> None:
-    """:class:`SettingsError` unless what a document costs with somebody can be divided by."""
+    """:class:`SettingsError` unless what a document costs with an annotator is a number above 0."""
     check_number(f"the cost of {name!r}", price)
     if not (np.isfinite(price) and price > 0):
         raise SettingsError(f"the cost of {name!r} must be a positive number, not {price:g}")
@@ -189,20 +196,14 @@ def left_out(corpus: Corpus, exclude: Iterable[str]) -> Flags:
 
 
 def _legible(known: Mapping[str, Sequence[Tag]], tagset: TagSet) -> dict[str, tuple[Tag, ...]]:
-    """The known labels that a model can read: of one that it has never met, it is not known what else may stand."""
+    """The known labels that a model has met."""
     return {name: tuple(tag if tag in tagset.reads else None for tag in tags) for name, tags in known.items()}
 
 
-def uncertainty_of(
-    state: ModelState, corpus: Corpus, result: Result, known: Mapping[str, Sequence[Tag]]
-) -> Uncertainty:
-    """What is not known of the consensus that is given out."""
-    said, certain = state.encoded(corpus), state.known_codes(corpus, known)
-    weighed, settings, calibration = state.weighed(said), state.settings, result.calibration
-    known_here = state.silence.closed(weighed, certain)
-    with closing(state.engines.over(weighed, known=known_here, text=settings.text)) as engine:
-        heard = Heard(state.sharing.heard(said), weighed, certain, state.sharing, state.engines.threads)
-        found = conclude(engine, state.model, heard, settings, calibration, spans=state.spans)
-        sequence = document_entropy(engine, weighed.cells, found, calibration)
-    tokens = token_entropy(result._kept_posterior(), said.doc_start)
-    return Uncertainty(result._decoded.log_probability, np.diff(said.doc_start), tokens, sequence)
+def uncertainty_of(result: Result, fitted: Fitted, crowd: Crowd, engines: Engines) -> Uncertainty:
+    """The uncertainty of a consensus on a crowd of :meth:`Fitted.crowd`."""
+    with closing(engines.over(crowd, text=fitted.settings.text)) as engine:
+        evidence = fitted.consensus(engine, crowd, None, engines, posteriors=False).evidence
+        sequence = document_entropy(engine, fitted, crowd, evidence)
+    tokens = token_entropy(result._kept_posterior(), crowd.doc_start)
+    return Uncertainty(result._decoded.log_probability, np.diff(crowd.doc_start), tokens, sequence)

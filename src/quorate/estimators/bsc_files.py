@@ -47,6 +47,8 @@ def stored(model: BSC, *, documents: bool) -> model_files.Stored:
     """All of a fit."""
     summary = model.annotators_.table  # after an update it is worked out here
     fitted = model.fitted_
+    if documents and model.has_documents:  # those that nobody labelled may have words of their own
+        fitted = fitted.with_names_of(model.kept_documents())
     made_of = _stored_fit_state(fitted, model._fit_state, documents=documents)
     meta = {
         "estimator": "BSC",

@@ -223,7 +223,7 @@ def given_spans(
         stated = stated_spans(evidence, model, 1.0)
     true = np.minimum(true, most)
     rest = _no_candidates(candidates, beginning, 1.0 if model is None else _TOKEN_SHARE)
-    rate = _unseen_rate(candidates, true, crowd.doc_start, 0.0 if model is None else model.unseen)
+    rate = _unseen_rate(candidates, true, crowd.doc_start) if model is None else model.unseen
     unseen = np.maximum(rate * np.diff(crowd.doc_start) - rest, 0.0)
     if settings.dialled:
         chosen = _dialled(engine.best_set, true, float(true.sum() + rest.sum() + unseen.sum()), settings)
@@ -354,19 +354,19 @@ def _least_token(posterior: Floats, path: NDArray[np.int32], doc_start: NDArray[
     return least
 
 
-def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64], otherwise: float = 0.0) -> float:
+def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64]) -> float:
     """How many true spans a token nobody touched, by Chao's estimate from those that one annotator found, and two.
 
     Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found; less
     those that the candidates have all the same, as the token model or a tagger sees them in the text. Documents with
-    one annotator do not show what others would have found, and are left out; with few spans in the others, it is as
-    ``otherwise`` says.
+    one annotator do not show what others would have found, and are left out; of few spans in the others, nothing is
+    estimated.
     """
     people, length = np.diff(candidates.pair_start), np.diff(doc_start)
     several = people >= 2
     counts, touched = several[candidates.document], np.rint(candidates.touched)
     if float(true[counts].sum()) < _ENOUGH_SPANS:
-        return otherwise
+        return 0.0
     never, once, twice = (float(true[counts & (touched == times)].sum()) for times in (0, 1, 2))
     n = float(people[several].mean())
     untouched = min((n - 1) / n * once * max(once - 1.0, 0.0) / (2 * (twice + 1.0)), float(true[counts].sum()))
