@@ -17,19 +17,16 @@ from quorate.active.suggest import Advice, Suggestion
 from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
 from quorate.audit.claims import Claims
 from quorate.audit.recalibration import Line, OffBeyondChance, Recalibration
-from quorate.choose.choice import Choice
-from quorate.choose.trials import Trial
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind
 from quorate.corpus.records import Source
 from quorate.corpus.schemes import Invalid
-from quorate.crowd.sharing import Sharing
-from quorate.estimators.capabilities import Streams
 from quorate.estimators.updating import Updated
 from quorate.formats.layering import Layer
 from quorate.model.calibration import Calibration
+from quorate.model.fit import Fitted
 from quorate.model.loop import Progress, StopReason, Trace
-from quorate.model.settings import AnnotatorModel, Decode, Evidence, Inference, Settings, TruthModel, Zeros
+from quorate.model.settings import AnnotatorModel, Decode, Inference, Settings, TruthModel
 from quorate.model.start import Start
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
@@ -50,12 +47,11 @@ __all__ = [
     "AnnotatorSummary",
     "Calibration",
     "Change",
-    "Choice",
     "Claims",
     "Curve",
     "Decode",
-    "Evidence",
     "Expected",
+    "Fitted",
     "Guaranteed",
     "GuaranteedSpans",
     "Inference",
@@ -69,7 +65,6 @@ __all__ = [
     "Recalibration",
     "Run",
     "Settings",
-    "Sharing",
     "Simulation",
     "SimulationPlan",
     "Source",
@@ -79,15 +74,12 @@ __all__ = [
     "SpanTallies",
     "Start",
     "StopReason",
-    "Streams",
     "Suggestion",
     "Tagger",
     "TaggerRound",
     "Together",
     "Trace",
-    "Trial",
     "TruthModel",
     "Unit",
     "Updated",
-    "Zeros",
 ]

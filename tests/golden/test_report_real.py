@@ -13,7 +13,7 @@ from quorate.corpus.profiles import Profile
 from quorate.report import write_report
 from quorate.report.content import plain
 from quorate.report.data import collect
-from quorate.report.people import people, right_where_they_speak
+from quorate.report.people import people, right_where_they_mark
 from quorate.result.habits import SpanHabits
 
 pytestmark = pytest.mark.realdata
@@ -37,12 +37,15 @@ def test_with_all_documents_it_still_has_at_most_eight_megabytes(model: BSC, tmp
 def test_scores_and_errors_are_those_of_the_split(model: BSC) -> None:
     found = plain(collect(model, model.result_, title="", documents=0, groups=5, split="test"))
     assert found["gold"]["documents"] == 3256
-    assert found["gold"]["method"]["strict"][2] == pytest.approx(0.774, abs=0.002)
+    scored = [one for one in model.result_ if one.document.split == "test" and one.document.gold is not None]
+    f1 = quorate.score.strict([one.tags for one in scored], [one.document.gold for one in scored]).f1
+    assert found["gold"]["method"]["strict"][2] == pytest.approx(f1, abs=1e-5)
+    assert f1 > 0.7
     assert len(found["matrices"]["groups"]) == 5
     assert sum(len(group["members"]) for group in found["matrices"]["groups"]) == 47
 
 
-def test_no_real_rule_that_is_right_where_it_speaks_is_noise(laptop_rules: Corpus) -> None:
+def test_no_real_rule_that_is_right_where_it_marks_is_noise(laptop_rules: Corpus) -> None:
     few = laptop_rules.documents[:1500]
     names = laptop_rules.annotators
     declared = Corpus(few, profiles={name: Profile.of(kind="rule") for name in names})
@@ -50,8 +53,8 @@ def test_no_real_rule_that_is_right_where_it_speaks_is_noise(laptop_rules: Corpu
         found = {person.name: person for person in people(quorate.aggregate(corpus, method))}
         crowd = SpanHabits(*(sum(column) for column in zip(*(one.habits for one in found.values()), strict=True)))
         noise = [person.name for person in found.values() if person.kind == "noise"]
-        assert not [name for name in noise if right_where_they_speak(found[name].habits, crowd)]
+        assert not [name for name in noise if right_where_they_mark(found[name].habits, crowd)]
         assert not noise or corpus is not declared
         if method == "auto":
             assert noise == []
-            assert found["link-ExtractedPhrase"].kind == "right where they mark"
+            assert found["link-ExtractedPhrase"].kind in ("right where they mark", "mostly right")

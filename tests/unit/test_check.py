@@ -93,7 +93,7 @@ def test_labels_of_rules_that_have_their_own_are_not_misspelt(sample: Corpus) ->
     ]  # fmt: skip
     assert not any("misspelt" in line for line in check(Corpus(apart)).warnings)
 
-    def said(which: str, miss: float) -> list[str]:
+    def suspected(which: str, miss: float) -> list[str]:
         """One of whom has a label of their own for what stands alone in a sentence, beside two others."""
         who = {"ann": Behaviour(miss=0.1), "bob": Behaviour(miss=0.1), which: Behaviour(miss=miss)}
         marked = crowd(crowds.sentences(300, seed=1), who, seed=1)
@@ -103,9 +103,9 @@ def test_labels_of_rules_that_have_their_own_are_not_misspelt(sample: Corpus) ->
         ]
         return [line for line in check(Corpus(own)).warnings if "misspelt" in line]
 
-    assert said("rule", miss=0.9) == []
-    (told,) = said("eva", miss=0.1)
-    assert "TITLE by eva" in told
+    assert suspected("rule", miss=0.9) == []
+    (found,) = suspected("eva", miss=0.1)
+    assert "TITLE by eva" in found
 
 
 def test_a_label_that_may_be_misspelt_is_not_what_another_should_be(sample: Corpus) -> None:
@@ -129,88 +129,73 @@ def test_labels_of_one_who_is_alone_are_not_suspected() -> None:
     assert not any("misspelt" in line for line in check(Corpus(documents)).warnings)
 
 
-def test_copies_are_found_and_chance_is_not(sample: Corpus) -> None:
-    people = dict.fromkeys(("ann", "bob"), KINDS["careful"])
-    seen = crowd(sample, people)
-    copied = Corpus(replace(d, annotations={**d.annotations, "copy": d.annotations["ann"]}) for d in seen)
-    found = [sentence for sentence in check(copied).warnings if "copy of the other" in sentence]
-    assert len(found) == 1
-    assert found[0].startswith("ann and copy said the same on all")
-
-
-def said_of(corpus: Corpus, what: str) -> list[str]:
+def sentences_with(corpus: Corpus, what: str) -> list[str]:
     return [sentence for sentence in check(corpus).warnings if what in sentence]
 
 
-def test_copies_of_one_share_a_sentence() -> None:
-    found = said_of(crowds.copies(), "said the same")
-    assert found == [
-        "model0, model1, model2, model3, model4 said the same wherever two of them saw a document: they may be copies "
-        "of one, which would count 5 times"
+def test_duplicates_are_found_and_those_who_agree_by_chance_are_not(sample: Corpus) -> None:
+    seen = crowd(sample, dict.fromkeys(("ann", "bob"), KINDS["careful"]))
+    assert not sentences_with(seen, "marked the same spans")
+    twice = Corpus(replace(d, annotations={**d.annotations, "again": d.annotations["ann"]}) for d in seen)
+    assert sentences_with(twice, "marked the same spans") == [
+        "ann, again marked the same spans wherever two of them looked: they count as one annotator"
+    ] or sentences_with(twice, "marked the same spans") == [
+        "again, ann marked the same spans wherever two of them looked: they count as one annotator"
     ]
-    assert not said_of(crowds.copies(), "nearly copies")
+
+
+def test_duplicates_of_one_share_a_sentence() -> None:
+    assert sentences_with(crowds.copies(), "marked the same spans") == [
+        "model0, model1, model2, model3, model4 marked the same spans wherever two of them looked: they count as one "
+        "annotator"
+    ]
+    assert not sentences_with(crowds.copies(), "make the same mistakes")
 
 
 @pytest.fixture(scope="module")
-def samples() -> Corpus:
-    """Five people, and three samples of one model that all but repeat each other."""
-    good, weak = Behaviour(miss=0.1, confuse=0.06, invent=0.004), Behaviour(miss=0.3, confuse=0.25, invent=0.03)
-    texts = crowds.sentences(500, seed=4)
-    people = crowd(texts, {f"p{n}": good for n in range(5)}, seed=4)
-    belief = crowd(texts, {"llm": weak}, per_document=1, seed=5)
-    asked = Corpus([replace(one, gold=certain(one.annotations["llm"]), annotations={}) for one in belief])
-    says = crowd(asked, {f"llm-{n}": Behaviour(miss=0.005, confuse=0.005) for n in range(3)}, seed=6)
-    return Corpus(
-        [
-            replace(one, annotations={**one.annotations, **other.annotations})
-            for one, other in zip(people, says, strict=True)
-        ]
-    )
-
-
-def test_near_copies_are_named_with_what_to_do_and_people_are_not(samples: Corpus) -> None:
-    (found,) = said_of(samples, "copies")
-    assert found.startswith("llm-0, llm-1, llm-2 are nearly copies of each other, and are heard as one")
-    assert 'give them one "group": --annotators' in found
-    assert not any("p0" in sentence for sentence in check(samples).warnings)
-
-
-def test_whoever_errs_together_by_less_is_named_with_what_it_is_worth(samples: Corpus) -> None:
+def alike() -> Corpus:
+    """Nine rules, and two more that mostly repeat one of these."""
     rng = np.random.default_rng(0)
     documents = []
-    for document in samples:  # in two documents of five one of them says what another does
-        p0, p1 = document.annotations["llm-0"], document.annotations["llm-1"]
-        others = {name: tags for name, tags in document.annotations.items() if name.startswith("p")}
-        half = p1 if rng.random() < 0.6 else document.annotations["p4"]
-        documents.append(replace(document, annotations={**others, "llm-0": p0, "llm-1": half}))
-    (found,) = said_of(Corpus(documents), "make the same mistakes")
+    for document in crowds.rules(600):
+        given = dict(document.annotations)
+        for name in ("alike-0", "alike-1"):
+            given[name] = given["rule4"] if rng.random() < 0.9 else given["rule7"]
+        documents.append(replace(document, annotations=given))
+    return Corpus(documents)
+
+
+def test_rules_with_correlated_errors_are_named_with_what_they_are_worth(alike: Corpus) -> None:
+    (found,) = sentences_with(alike, "make the same mistakes")
     assert re.match(
-        r"llm-0, llm-1 make the same mistakes: their 2 votes count as 1\.\d \(if they come from one source", found
+        r"alike-0, alike-1, rule4 make the same mistakes: their 3 votes count as 1\.\d \(if they come from one source",
+        found,
     )
+    assert not sentences_with(crowds.rules(600), "make the same mistakes")
 
 
-def test_a_group_that_was_declared_is_not_suspected(samples: Corpus) -> None:
-    profiles = {f"llm-{n}": Profile.of(kind="model", group="llm") for n in range(3)}
-    declared = Corpus(samples, profiles=profiles)
-    assert not said_of(declared, "copies") + said_of(declared, "make the same mistakes")
-    one_left = Corpus(samples, profiles={name: profiles[name] for name in ("llm-0", "llm-1")})
-    assert len(said_of(one_left, "copies")) == 1
+def test_a_group_that_was_declared_is_not_suspected(alike: Corpus) -> None:
+    same = Profile.of(kind="rule", group="list")
+    declared = Corpus(alike, profiles=dict.fromkeys(("alike-0", "alike-1", "rule4"), same))
+    assert not sentences_with(declared, "make the same mistakes")
+    one_left = Corpus(alike, profiles=dict.fromkeys(("alike-0", "alike-1"), same))
+    assert len(sentences_with(one_left, "make the same mistakes")) == 1
 
 
 def test_sources_that_mark_little_are_named_unless_their_profiles_say_so() -> None:
     corpus = crowds.rules(200)
-    (found,) = said_of(corpus, "mark little")
+    (found,) = sentences_with(corpus, "mark little")
     assert found.startswith("rule0, rule1, rule2, rule3, rule4 and 4 more mark little of what others mark")
     declared = Corpus(corpus, profiles={f"rule{n}": Profile.of(kind="rule") for n in range(9)})
-    assert not said_of(declared, "mark little")
+    assert not sentences_with(declared, "mark little")
 
 
 @pytest.mark.parametrize("miss", [0.5, 0.6])
 def test_people_with_a_weak_recall_are_not_taken_for_rules(miss: float) -> None:
     people = {f"p{n}": Behaviour(miss=0.1, invent=0.01) for n in range(4)} | {"weak": Behaviour(miss=miss)}
-    assert not said_of(crowd(crowds.sentences(300), people, seed=1), "mark")
+    assert not sentences_with(crowd(crowds.sentences(300), people, seed=1), "mark")
     everybody = {f"p{n}": Behaviour(miss=miss) for n in range(5)}
-    assert not said_of(crowd(crowds.sentences(300), everybody, seed=1), "mark")
+    assert not sentences_with(crowd(crowds.sentences(300), everybody, seed=1), "mark")
 
 
 def test_near_duplicates_are_found(sample: Corpus) -> None:

@@ -31,6 +31,7 @@ from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.figures import annotators_figure, save
 from quorate.result.habits import SpanHabits
 from quorate.storage import model_files
+from simulated_crowds import copies, every_kind, rules
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_nobody_tells_less_than_nothing(with_rules: BSC, tmp_path: Path) -> None
         assert not any("-" in f"{row.informativeness:.3f}" for row in told)
         assert not np.signbit(told.informativeness).any()
     rounded = np.array([[9.0, 9.0], [0.5, 0.5], [-1e-17, -0.0]])
-    told = AnnotatorSummaries(["a", "b"], rounded, with_rules._model.annotators)
+    told = AnnotatorSummaries(["a", "b"], rounded, with_rules.fitted_.model.annotators)
     assert [f"{row.informativeness:.3f}" for row in told] == ["0.000", "0.000"]
     advice = quorate.next_labels(with_rules.result_.corpus, with_rules, n=50, annotators=["list", "regex"])
     assert not any("-" in f"{one.gain:.2f}" for one in advice.suggestions)
@@ -143,15 +144,15 @@ def test_a_summary_that_cannot_be_is_refused(with_rules: BSC, row: int, value: f
 
 def test_what_is_no_number_is_not_taken_for_nothing(with_rules: BSC) -> None:
     table = np.array([[9.0, 9.0], [0.5, 0.5], [np.nan, -0.0]])
-    told = AnnotatorSummaries(["a", "b"], table, with_rules._model.annotators).informativeness
+    told = AnnotatorSummaries(["a", "b"], table, with_rules.fitted_.model.annotators).informativeness
     assert np.isnan(told[0])
     assert not np.signbit(told[1])
 
 
 def test_labels_that_weigh_nothing_tell_nothing(with_rules: BSC) -> None:
-    encoded = with_rules.encoded(with_rules.result_.corpus)
-    counts = np.zeros((len(encoded.cells.label), len(with_rules.tagset_.labels)))
-    assert (summarise(encoded, counts, with_rules._model.annotators).informativeness == 0).all()
+    crowd = with_rules.fitted_.crowd(with_rules.result_.corpus)
+    counts = np.zeros((len(crowd.cells.label), len(with_rules.tagset_.labels)))
+    assert (summarise(crowd, counts, with_rules.fitted_.model.annotators).informativeness == 0).all()
 
 
 def test_everything_in_a_report_is_json(data: dict[str, Any]) -> None:
@@ -189,9 +190,9 @@ def test_why_starts_from_the_probabilities_given_out(data: dict[str, Any]) -> No
     assert explained
     for document in explained:
         given = {tuple(span[:3]): span[3] for span in document["spans"]}
-        told = {tuple(span[:3]): span[3] for span in document["why"]["spans"]}
-        assert given.items() <= told.items()
-        assert document["why"]["who"] == [who for who, _ in document["said"]]
+        explained_from = {tuple(span[:3]): span[3] for span in document["why"]["spans"]}
+        assert given.items() <= explained_from.items()
+        assert document["why"]["who"] == [who for who, _ in document["labels"]]
 
 
 def test_vote_counts_add_up(data: dict[str, Any]) -> None:
@@ -323,12 +324,39 @@ def test_without_probabilities_there_is_no_report_and_no_advice(sample: Corpus, 
     assert not list(tmp_path.iterdir())
 
 
-def test_chosen_settings_say_why(sample: Corpus) -> None:
-    model = quorate.api.estimator().fit(sample)
-    found = plain(collect(model, model.result_, title="", documents=5))
-    assert model.result_.choice is not None
-    assert found["chosen"] == model.result_.choice.reasons
-    assert all("why" in document for document in found["documents"]["list"])
+@pytest.mark.parametrize(
+    ("corpus", "sentence"),
+    [
+        (copies(100), r"model0, model1, model2 and 2 more are duplicates, and count as one annotator\."),
+        (rules(150), r"rule0, rule1, rule2, rule3, rule4 and 4 more abstain from most of what others mark: .*"),
+        (every_kind(150), r"llm-0, llm-1, llm-2 make the same mistakes: their 3 votes count as 1\.\d\."),
+    ],
+    ids=["duplicates", "abstaining", "correlated"],
+)
+def test_changes_of_the_crowd_are_listed(corpus: Corpus, sentence: str) -> None:
+    model = BSC(calibrate=False).fit(corpus)
+    found = collect(model, model.result_, title="", documents=0)
+    assert sum(re.fullmatch(sentence, one) is not None for one in found.changes) == 1
+    assert not any("calibrated" in one for one in found.changes)
+    as_given = BSC(calibrate=False, adapt=False).fit(corpus)
+    assert collect(as_given, as_given.result_, title="", documents=0).changes == []
+
+
+def test_calibration_is_listed_with_its_exponents(sample: Corpus, tmp_path: Path) -> None:
+    model = BSC().fit(sample)
+    model.save(tmp_path / "m")
+    for made in (model, from_file(tmp_path / "m")):
+        (sentence,) = collect(made, made.combine(sample), title="", documents=0).changes
+        assert sentence.startswith("Confidence is calibrated on held-out annotators")
+        assert f"the power of {model.calibration_.tokens:.2f}" in sentence
+        assert f"to {model.calibration_.spans:.2f} " in sentence
+
+
+def test_settings_are_given_or_default(sample: Corpus) -> None:
+    model = bsc("bsc-cm", epsilon0=7.0, max_iter=2).fit(sample)
+    rows = {row.name: row.why for row in collect(model, model.result_, title="", documents=0).settings}
+    assert (rows["epsilon0"], rows["max_iter"], rows["alpha0"]) == ("given", "given", "default")
+    assert "method" not in rows
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False) | st.none(), st.lists, max_leaves=8))
@@ -444,7 +472,6 @@ def mixed_up(times: int, n: int) -> say.Labels:
             {"gold": gold(0.95, calibration=say.Calibration(spans=say.Bins(0.19, 10, [[0.9, 1.0, 10, 0.99, 0.8]])))},
             "Choose what to accept by gold",
         ),
-        ({"worse_than_vote": True}, "A plain vote agrees better with annotators who were hidden"),
         ({"agreement": say.Agreement(alpha=0.1)}, "Annotators hardly agree"),
         ({"fit": say.Fit([-200.0, -100.0], "passes")}, "Fit again with more passes"),
         (
@@ -514,28 +541,6 @@ def test_nobody_is_called_noise_for_a_few_marks() -> None:
 
     assert kind(SpanHabits(exact=1, missed=9, marks=4, invented=3)) == "too few labels"
     assert kind(SpanHabits(exact=2, missed=98, marks=80, invented=78)) == "noise"
-
-
-def test_more_passes_are_not_advised_where_their_number_was_chosen() -> None:
-    found = Report(documents=say.Documents(total=100), fit=say.Fit([-200.0, -100.0], "passes", chosen=True))
-    assert not any("passes" in step for step in next_steps(found))
-
-
-def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) -> None:
-    model = bsc("auto", epsilon0=7.0, gamma0=2.0).fit(sample)
-    model.save(tmp_path / "m")
-    loaded = from_file(tmp_path / "m")
-    for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
-        found = plain(collect(made, result, title="", documents=1))
-        why = {row["name"]: row["why"] for row in found["settings"]}
-        assert {name for name, reason in why.items() if reason == "chosen"} == {
-            "annotator",
-            "temper",
-            "max_iter",
-            "evidence",
-        }
-        assert (why["epsilon0"], why["gamma0"], why["alpha0"]) == ("given", "given", "default")
-        assert found["chosen"]
 
 
 def test_a_result_shows_itself_in_a_notebook(model: BSC) -> None:

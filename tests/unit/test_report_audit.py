@@ -126,7 +126,7 @@ def test_a_plan_brings_its_documents(model: BSC, plan: Plan) -> None:
     beyond = [row.id for row in report.documents.of_audit]
     assert beyond == [name for name in plan.ids if name not in listed]
     assert len(beyond) > 30
-    assert all(row.said for row in report.documents.of_audit)
+    assert all(row.labels for row in report.documents.of_audit)
     assert told(model, plan, None).documents.of_audit == []
     assert "Check the 50 documents of the audit" in report.next[0]
 

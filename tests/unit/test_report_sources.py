@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import quorate
-from simulated_crowds import every_kind, rules, sentences
 from quorate import BSC, Corpus, Document
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import hard_tags
@@ -23,6 +22,7 @@ from quorate.report.data import collect
 from quorate.report.differences import differences, people_and_models
 from quorate.report.findings import find, next_steps
 from quorate.report.people import people
+from simulated_crowds import copies, every_kind, rules, sentences
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +69,42 @@ def test_rules_are_judged_by_their_precision_and_told_by_it(report: Report, mode
 
 
 def test_what_votes_are_worth_is_found(report: Report, model: BSC) -> None:
-    given, worth = model.sources_.votes or (0.0, 0.0)
+    (together,) = model.sources_.together
     text = [finding.text for finding in report.findings]
-    assert f"{given:.1f} annotators a document count as {worth:.1f}, as some make the same mistakes." in text
-    assert any(
-        re.match(r"llm-0, llm-1 and llm-2 make the same mistakes: their 3 votes count as \d\.\d\.", one) for one in text
-    )
-    assert [row.errs_with for row in report.annotators.rows if row.source == "models"] == [0, 0, 0, None]
+    assert f"llm-0, llm-1 and llm-2 make the same mistakes: their 3 votes count as {together.votes:.1f}." in text
+    assert 1 <= together.votes < 2
+    assert [row.together for row in report.annotators.rows if row.source == "models"] == [0, 0, 0, None]
+
+
+def test_merged_duplicates_are_found() -> None:
+    rows = [say.AnnotatorRow(name) for name in "abc"]
+    merged = say.Annotators(rows, [say.Together(("a", "b"), 1.0, merged=True)])
+    text = [finding.text for finding in find(Report(annotators=merged))]
+    assert "a and b are duplicates: they were merged, and count as one annotator." in text
+    assert not any("same mistakes" in one for one in text)
+
+
+def test_of_merged_duplicates_one_counts_among_models() -> None:
+    """Five samples that are one annotator have no majority against another model."""
+    samples = tuple(f"model{n}" for n in range(5))
+    documents = [
+        replace(one, annotations={**one.annotations, "other": one.annotations["bob" if n % 3 else "ann"]})
+        for n, one in enumerate(copies(100))
+    ]
+    profiles = {name: Profile.of(kind="model") for name in (*samples, "other")}
+    result = BSC("cm", calibrate=False).fit(Corpus(documents, profiles=profiles)).result_
+    assert result.sources.duplicates == (samples,)
+
+    def number(*models: str) -> dict[str, int]:
+        wanted = dict.fromkeys(result.tagset.types, 0)
+        for one in documents:
+            given = {name: hard_tags(tags) for name, tags in one.annotations.items()}
+            for span, _ in differences(given, ["ann", "bob", "cem"], models, result.tagset):
+                wanted[span.label] += 1
+        return wanted
+
+    found = {row.type: row.people_only + row.models_only for row in people_and_models(result) or ()}
+    assert found == number("model0", "other") != number(*samples, "other")
 
 
 @pytest.mark.parametrize(("how_many", "apart"), [(150, 0.1), (600, 0.2)])
@@ -89,7 +118,7 @@ def test_rules_that_are_right_are_never_noise(how_many: int, apart: float) -> No
 
 
 def test_rules_that_nobody_declared_nor_found_out_are_no_noise_beside_people() -> None:
-    """A fit with given settings looks for nothing; of those who mark little, only whoever marks at random is noise."""
+    """Of those who mark little, only whoever marks at random is noise."""
     texts = sentences(400, seed=3)
     kinds = {f"p{n}": Behaviour(miss=0.1, confuse=0.05, invent=0.005) for n in range(4)}
     kinds |= {"precise": Behaviour(miss=0.96), "rough": Behaviour(miss=0.95, invent=0.002), "spam": Behaviour(spam=1.0)}
@@ -167,10 +196,10 @@ def replace_profiles(corpus: Corpus, profiles: dict[str, Profile]) -> Corpus:
 
 def test_a_tie_is_no_majority_and_who_did_not_look_does_not_count() -> None:
     tagset = TagSet.infer(["O", "B-X"])
-    said: dict[str, Any] = {"a": ["B-X"], "b": ["O"], "m": ["B-X"]}
-    assert [of_people for _, of_people in differences(said, ["a", "b"], ["m"], tagset)] == [False]
-    assert differences({**said, "b": [None]}, ["a", "b"], ["m"], tagset) == []
-    assert differences({**said, "m": [None]}, ["a", "b"], ["m"], tagset) == []
+    given: dict[str, Any] = {"a": ["B-X"], "b": ["O"], "m": ["B-X"]}
+    assert [of_people for _, of_people in differences(given, ["a", "b"], ["m"], tagset)] == [False]
+    assert differences({**given, "b": [None]}, ["a", "b"], ["m"], tagset) == []
+    assert differences({**given, "m": [None]}, ["a", "b"], ["m"], tagset) == []
 
 
 def test_whom_the_consensus_follows_is_found() -> None:
@@ -187,6 +216,5 @@ def test_rules_that_mark_nothing_are_not_asked_how_they_worked() -> None:
 
 def test_everything_of_it_is_in_the_page(report: Report) -> None:
     found = plain(report)["annotators"]
-    assert len(found["together"]) == 1
-    assert len(found["votes"]) == 2
+    assert [sorted(one) for one in found["together"]] == [["merged", "names", "votes"]]
     assert [row["type"] for row in found["differences"]] == ["LOC", "ORG", "PER"]

@@ -215,11 +215,8 @@ class Crowd:
 
     @property
     def abstains(self) -> bool:
-        """Whether most of those who gave labels are sources that abstain."""
-        if self.coverage is None:
-            return False
-        gave = np.bincount(self.cells.annotator, minlength=len(self.annotators)) > 0
-        return bool(np.median(self.coverage[gave]) < 1.0) if gave.any() else False
+        """Whether most annotators are sources that abstain."""
+        return self.coverage is not None and bool(np.median(self.coverage) < 1.0)
 
     def cell_weights(self) -> NDArray[np.float64]:
         """``[G]`` How many labels fell into each cell."""

@@ -68,7 +68,8 @@ def stored(model: BSC, *, documents: bool) -> model_files.Stored:
     arrays: Arrays = dict(arrays_of(fitted.model))
     if fitted.spans is not None:
         arrays |= fitted.spans.grown(len(fitted.names)).arrays()
-    return model_files.Stored(meta, {**arrays, **made_of.arrays, "summary": summary})
+    arrays |= {"summary": summary, "labels": fitted.labels}
+    return model_files.Stored(meta, {**arrays, **made_of.arrays})
 
 
 def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
@@ -103,6 +104,7 @@ def _restored_fitted(head: model_files.CombinationHead, arrays: Arrays, settings
         words=words,
         profiles={name: Profile.of(**fields) for name, fields in head["profiles"].items()},
         notes=notes_from_plain(head["notes"]),
+        labels=arrays["labels"],
         trace=loop.Trace(tuple(head["bounds"]), reason, tuple(head["starts"]), head["seconds"]),
     )
     return replace(blank, model=_restored(blank, arrays))

@@ -239,7 +239,8 @@ def _refuse_what_was_fitted(meta: Mapping[str, Any], corpus: Corpus) -> None:
 
 def updated_meta(meta: Mapping[str, Any], before: FitState, corpus: Corpus, n_annotators: int) -> dict[str, Any]:
     """What is told of a fit after an update with this corpus; ``before`` is what it was made of until then."""
-    fresh = [document for document in corpus if document.id not in before.documents]
+    met = before.opened().documents
+    fresh = [document for document in corpus if document.id not in met]
     return {
         **meta,
         "inputs": {**meta["inputs"], **corpus.digests},

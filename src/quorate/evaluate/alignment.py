@@ -1,4 +1,4 @@
-"""Two tokenisations of one text: what was said on the tokens of each is told on the pieces into which both cut it.
+"""Two tokenisations of one text: the labels of each are carried over to the pieces into which both cut it.
 
 Blanks do not count. A token is made of whole pieces in both, so that spans keep their characters, and two of them are
 the same on the pieces if and only if they are the same in the text.
@@ -80,21 +80,21 @@ def pieces(one: Cut, other: Cut, *, where: str) -> Pieces:
 
 
 def tags_on_pieces(tags: Sequence[Tag], places: Sequence[tuple[int, int]], n: int, tagset: TagSet) -> list[Tag]:
-    """The tags of tokens on the pieces that these are made of; ``None`` where nothing is said.
+    """The tags of tokens on the pieces that these are made of; ``None`` where there is no label.
 
     >>> tags_on_pieces(["B-P", "O"], [(0, 2), (2, 3)], 3, TagSet.infer(["O", "B-P"]))
     ['B-P', 'I-P', 'O']
     """
     if tagset.scheme is Scheme.PLAIN:
-        told: list[Tag] = [None] * n
+        found: list[Tag] = [None] * n
         for tag, (first, last) in zip(tags, places, strict=True):
-            told[first:last] = [tag] * (last - first)
-        return told
-    told = list(tagset.tags(spans_on_pieces(tagset.spans(tags), places), n))
+            found[first:last] = [tag] * (last - first)
+        return found
+    found = list(tagset.tags(spans_on_pieces(tagset.spans(tags), places), n))
     for tag, (first, last) in zip(tags, places, strict=True):
         if tag is None:
-            told[first:last] = [None] * (last - first)
-    return told
+            found[first:last] = [None] * (last - first)
+    return found
 
 
 def spans_on_pieces(spans: Sequence[Span], places: Sequence[tuple[int, int]]) -> list[Span]:

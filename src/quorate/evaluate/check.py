@@ -1,10 +1,9 @@
-"""A look at a corpus before any fit: what is thin, what cannot be compared, what looks copied."""
+"""A look at a corpus before any fit: what is thin, what cannot be compared, what a fit would count less or merge."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -12,34 +11,31 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from quorate.choose.silence import Coverage
-from quorate.choose.sources import coverage_and_sharing
 from quorate.corpus.discontinuous import is_continued
 from quorate.corpus.profiles import Kind, gold_like
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme
+from quorate.crowd.abstaining import coverage
 from quorate.crowd.algebra import document_of, marked_spans, seen_pairs
+from quorate.crowd.changes import changed
 from quorate.crowd.crowd import Crowd
-from quorate.crowd.encode import encode
-from quorate.crowd.sharing import Sharing
 from quorate.errors import nearest
 from quorate.estimators.comparison import not_judged
 from quorate.formats.notes import people, some
 from quorate.formats.repeated import REPEATED
-from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
+from quorate.model.prepared import encoded_with
+from quorate.result.sources import Sources
 from quorate.wording import counted, person
 
 __all__ = ["Checked", "Numbers", "check"]
 
 _HANDFUL = 20
-_MOST_TOLD = 5  # labels in a sentence
-_COPY_TOKENS = 50
-_COPY_MARKED = 10
+_MOST_NAMED = 5  # labels in a sentence
+_LITTLE = 0.25  # coverage, below which an annotator marks little of what others mark
 _SHINGLE = 3
 _HASHES, _BANDS = 48, 12
 _ALIKE = 0.8
 _PRIME = (1 << 31) - 1
-_NEARLY_ALL = 0.8  # share in common from which on annotators are nearly copies
 
 
 class Numbers(NamedTuple):
@@ -80,18 +76,18 @@ class Checked:
 def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
     """Count what is there, and warn of what will make a consensus weak or its annotators incomparable."""
     tagset = corpus.tagset(scheme)
-    encoded = encode(corpus, tagset, invalid=Invalid.REPAIR)
-    labels = encoded.annotator_weights()
-    seen_by = _seen_by(encoded)
+    crowd = encoded_with(corpus, tagset, Invalid.REPAIR, {})
+    labels = crowd.annotator_weights()
+    seen_by = _seen_by(crowd)
     numbers = Numbers(
         documents=len(corpus),
-        tokens=encoded.n_tokens,
-        annotators=len(encoded.annotators),
+        tokens=crowd.n_tokens,
+        annotators=len(crowd.annotators),
         labels_given=int(labels.sum()),
         annotators_per_document=float(seen_by.sum()) / max(len(corpus), 1),
         labels_per_annotator=float(np.median(labels)) if len(labels) else 0.0,
         documents_with_gold=sum(document.gold is not None for document in corpus),
-        tags_to_repair=encoded.repaired,
+        tags_to_repair=crowd.repaired,
     )
     counts = [
         f"{counted(numbers.documents, 'document')}, {counted(numbers.tokens, 'token')}, "
@@ -104,29 +100,29 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         counts.append(f"{counted(numbers.documents_with_gold, 'document has', 'documents have')} gold")
     if numbers.tags_to_repair:
         counts.append(f"{counted(numbers.tags_to_repair, 'tag')} that cannot follow the one before will be repaired")
-    sources = Sources(encoded.annotators, corpus.profiles)
-    copies = _copies(corpus)
-    covered, sharing = coverage_and_sharing(encoded, corpus.profiles)
+    seen = changed(crowd)
+    sources = Sources.of(seen.annotators, corpus.profiles, seen.notes, seen.priors)
+    little = _who_marks_little(crowd, sources)
     warnings = [
         *corpus.notes,
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
         *_thin_documents(corpus, seen_by),
-        *_thin_annotators(encoded.annotators, labels),
-        *_rare_labels(corpus, encoded, sources, seen_by, covered),
+        *_thin_annotators(crowd.annotators, labels),
+        *_rare_labels(corpus, crowd, sources, seen_by, little),
         *_alone(corpus),
-        *_separate_groups(corpus, encoded),
-        *_told_copies(copies),
-        *_who_err_together(sharing, sources, copies),
-        *_who_mark_little(sources, covered),
-        *_near_duplicates(corpus, encoded),
+        *_separate_groups(corpus, crowd),
+        *_duplicates(sources),
+        *_correlated(sources),
+        *_sentence_on_little(sources, little),
+        *_near_duplicates(corpus, crowd),
     ]
     return Checked(numbers, tuple(counts), tuple(warnings))
 
 
-def _seen_by(encoded: Crowd) -> NDArray[np.int64]:
+def _seen_by(crowd: Crowd) -> NDArray[np.int64]:
     """``[D]`` How many annotators gave a label in each document."""
-    doc, who = seen_pairs(encoded)
-    return np.bincount(doc, minlength=encoded.n_docs) if len(who) else np.zeros(encoded.n_docs, np.int64)
+    doc, who = seen_pairs(crowd)
+    return np.bincount(doc, minlength=crowd.n_docs) if len(who) else np.zeros(crowd.n_docs, np.int64)
 
 
 def _thin_documents(corpus: Corpus, seen_by: NDArray[np.int64]) -> Iterator[str]:
@@ -147,24 +143,23 @@ def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Itera
 
 
 def _rare_labels(
-    corpus: Corpus, encoded: Crowd, sources: Sources, seen_by: NDArray[np.int64], covered: Coverage
+    corpus: Corpus, crowd: Crowd, sources: Sources, seen_by: NDArray[np.int64], little: Collection[str]
 ) -> Iterator[str]:
     """Labels that are used once, or by one annotator alone where others saw the same: they may be misspelt.
 
     Where labels are used but a few times on average, that is nothing odd; nor where all have labels of their own, or of
     those who mark little of what others mark, as rules do.
     """
-    spans, types, K = marked_spans(encoded), encoded.tagset.types, len(encoded.annotators)
+    spans, types, K = marked_spans(crowd), crowd.tagset.types, len(crowd.annotators)
     if len(spans.kind) < _HANDFUL * len(types):
         return
     kinds, users = np.divmod(np.unique(spans.kind * K + spans.who), K)
     once, of_one, how_many = {}, {}, np.bincount(kinds, minlength=len(types))
     for kind in np.flatnonzero(how_many == 1).tolist():
-        k = int(users[kinds == kind][0])
-        label, user = types[kind], encoded.annotators[k]
-        if is_continued(label) or sources.declared(user) or covered.silent[k]:
+        label, user = types[kind], crowd.annotators[int(users[kinds == kind][0])]
+        if is_continued(label) or sources.declared(user) or user in little:
             continue
-        documents = document_of(encoded, spans.start[spans.kind == kind])
+        documents = document_of(crowd, spans.start[spans.kind == kind])
         if len(documents) == 1:
             once[label] = f"{label} by {person(user)} in {corpus[int(documents[0])].id}"
         elif how_many.max() > 1 and (seen_by[documents] > 1).any():
@@ -174,10 +169,10 @@ def _rare_labels(
     known = [label for label in known if label not in once and label not in of_one]
     for found, what in ((once, "only once"), (of_one, "by one annotator alone, though others saw the same documents")):
         if found:
-            told = some([*found.values()], _MOST_TOLD)
+            named = some([*found.values()], _MOST_NAMED)
             yield (
-                f"{counted(len(found), 'label was', 'labels were')} used {what}: {told} (if misspelt: --map-labels "
-                f"{_respelt([*found][:_MOST_TOLD], known)})"
+                f"{counted(len(found), 'label was', 'labels were')} used {what}: {named} (if misspelt: --map-labels "
+                f"{_respelt([*found][:_MOST_NAMED], known)})"
             )
 
 
@@ -195,13 +190,13 @@ def _alone(corpus: Corpus) -> Iterator[str]:
         yield not_judged(alone)
 
 
-def _separate_groups(corpus: Corpus, encoded: Crowd) -> Iterator[str]:
+def _separate_groups(corpus: Corpus, crowd: Crowd) -> Iterator[str]:
     """Annotators are linked by the documents they share; groups without a link cannot be compared.
 
-    Of those who share none with anybody, :func:`_alone` tells.
+    Those who share none with anybody are left to :func:`_alone`.
     """
-    doc, who = seen_pairs(encoded)
-    D, K = len(corpus), len(encoded.annotators)
+    doc, who = seen_pairs(crowd)
+    D, K = len(corpus), len(crowd.annotators)
     graph = coo_array((np.ones(len(doc), np.int8), (doc, D + who)), shape=(D + K, D + K))
     _, group = connected_components(graph, directed=False)
     active = np.unique(who)
@@ -209,91 +204,36 @@ def _separate_groups(corpus: Corpus, encoded: Crowd) -> Iterator[str]:
     groups = np.flatnonzero(sizes > 1)
     if len(groups) > 1:
         smallest = groups[np.argmin(sizes[groups])]
-        members = [encoded.annotators[k] for k in active if group[D + k] == smallest]
+        members = [crowd.annotators[k] for k in active if group[D + k] == smallest]
         yield (
             f"annotators fall into {len(groups):,} groups that share no document, and cannot be compared between "
             f"groups; the smallest is {people(members, 5)}"
         )
 
 
-def _copies(corpus: Corpus) -> dict[tuple[str, str], int]:
-    """Pairs who said the same wherever both saw a document, too often for it to be chance; and on how many tokens."""
-    tokens: dict[tuple[str, str], int] = {}
-    marked: dict[tuple[str, str], int] = {}
-    differ: set[tuple[str, str]] = set()
-    for document in corpus:
-        names = sorted(document.annotations)
-        for n, first in enumerate(names):
-            said = document.annotations[first]
-            for second in names[n + 1 :]:
-                pair = (first, second)
-                if pair in differ:
-                    continue
-                if said == document.annotations[second]:
-                    tokens[pair] = tokens.get(pair, 0) + len(said)
-                    marked[pair] = marked.get(pair, 0) + sum(tag is not None and tag != "O" for tag in said)
-                else:
-                    differ.add(pair)
-    enough = (pair for pair in sorted(tokens) if tokens[pair] >= _COPY_TOKENS and marked[pair] >= _COPY_MARKED)
-    return {pair: tokens[pair] for pair in enough if pair not in differ}
+def _duplicates(sources: Sources) -> Iterator[str]:
+    """Annotators who marked the same spans: a fit merges them."""
+    for group in sources.duplicates:
+        yield f"{people(group, 5)} marked the same spans wherever two of them looked: they count as one annotator"
 
 
-def _told_copies(copies: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Copies in sentences; where three or more are all copies of each other, they share one."""
-    names = sorted({name for pair in copies for name in pair})
-    number = {name: n for n, name in enumerate(names)}
-    linked = Sharing.of([(number[one], number[other], 1.0) for one, other in copies])
-    told: set[tuple[str, str]] = set()
-    for members in linked.groups(len(names)):
-        pairs = list(combinations([names[n] for n in members], 2))
-        if len(members) > 2 and all(pair in copies for pair in pairs):
-            told.update(pairs)
-            yield (
-                f"{people([names[n] for n in members], 5)} said the same wherever two of them saw a document: they may "
-                f"be copies of one, which would count {len(members)} times"
-            )
-    for one, other in copies:
-        if (one, other) not in told:
-            yield (
-                f"{person(one)} and {person(other)} said the same on all {copies[one, other]:,} tokens that both saw: "
-                "one may be a copy of the other, and would count twice"
-            )
+def _correlated(sources: Sources) -> Iterator[str]:
+    """Annotators who agree more than their reliability explains, unless profiles put all of them in one group."""
+    for one in sources.together:
+        groups = {sources.profiles[name].group if name in sources.profiles else None for name in one.names}
+        if not one.merged and (None in groups or len(groups) > 1):
+            yield f'{one} (if they come from one source, give them one "group": --annotators)'
 
 
-def _who_err_together(sharing: Sharing, sources: Sources, copies: Collection[tuple[str, str]]) -> Iterator[str]:
-    """Annotators who agree more than their reliability explains, unless a profile says so or they are ``copies``."""
-    names = sources.names
-    groups = [sources.profiles[name].group if name in sources.profiles else None for name in names]
-    found = [
-        (one, other, share)
-        for one, other, share in sharing.pairs()
-        if groups[one] is None or groups[one] != groups[other]
-    ]
-    nearly = err_together(names, Sharing.of(found), _NEARLY_ALL)
-    as_one = {names[k] for voice in sharing.voices for k in voice}
-    for group in nearly:
-        if set(combinations(group.names, 2)) <= set(copies):
-            continue
-        if as_one.issuperset(group.names):
-            yield (
-                f"{people(group.names, 5)} are nearly copies of each other, and are heard as one (if they come from "
-                'one source, give them one "group": --annotators)'
-            )
-        else:
-            yield (
-                f"{people(group.names, 5)} are nearly copies of each other: keep one and leave out the rest "
-                '(--map-annotators NAME=), or give them one "group" (--annotators)'
-            )
-    told = {group.names for group in nearly}
-    for group in err_together(names, Sharing.of(found), MUCH_IN_COMMON):
-        if group.names not in told:
-            yield f'{group} (if they come from one source, give them one "group": --annotators)'
+def _who_marks_little(crowd: Crowd, sources: Sources) -> list[str]:
+    """Annotators whose ``O`` says next to nothing: sources that abstain, and who touches few of others' marks."""
+    few = coverage(crowd).share < _LITTLE
+    return [name for k, name in enumerate(crowd.annotators) if few[k] or name in sources.abstaining]
 
 
-def _who_mark_little(sources: Sources, covered: Coverage) -> Iterator[str]:
-    """Annotators whose ``O`` says next to nothing, unless a profile says that they abstain, or what they are."""
-    silent = np.flatnonzero(covered.silent).tolist()
-    found = [sources.names[k] for k in silent if not sources.declared(sources.names[k])]
+def _sentence_on_little(sources: Sources, little: Sequence[str]) -> Iterator[str]:
+    """Unless a profile says that they abstain, or what they are."""
+    found = [name for name in little if not sources.declared(name)]
     if found:
         yield (
             f"{people(found, 5)} {'marks' if len(found) == 1 else 'mark'} little of what others mark, so that their O "
@@ -301,19 +241,19 @@ def _who_mark_little(sources: Sources, covered: Coverage) -> Iterator[str]:
         )
 
 
-def _near_duplicates(corpus: Corpus, encoded: Crowd) -> Iterator[str]:
+def _near_duplicates(corpus: Corpus, crowd: Crowd) -> Iterator[str]:
     """Documents that share four fifths of their word triples (found by min-hashing, then checked).
 
-    Those that share all are left out where the reader has told of them.
+    Those that share all are left out where the notes of the reader name them.
     """
-    lengths = np.diff(encoded.doc_start)
+    lengths = np.diff(crowd.doc_start)
     enough = np.flatnonzero(lengths >= 2 * _SHINGLE)
     if any(REPEATED in note for note in corpus.notes):
         first = {corpus[d].tokens: d for d in reversed(enough.tolist())}
         enough = np.array(sorted(first.values()), np.int64)
-    if len(enough) < 2 or len(encoded.words) < 2:  # in a table without words all are alike
+    if len(enough) < 2 or len(crowd.words) < 2:  # in a table without words all are alike
         return
-    shingles = _shingles(encoded, enough)
+    shingles = _shingles(crowd, enough)
     signatures = _min_hashes(shingles)
     alike: dict[int, int] = {}
     for band in np.split(signatures, _BANDS, axis=1):
@@ -331,13 +271,13 @@ def _near_duplicates(corpus: Corpus, encoded: Crowd) -> Iterator[str]:
         yield f"{which} nearly the same as another, such as {pair}: their labels count twice"
 
 
-def _shingles(encoded: Crowd, docs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _shingles(crowd: Crowd, docs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """For each document the set of its word triples, as numbers."""
-    V = len(encoded.words) + 1
-    words = encoded.word.astype(np.int64)
+    V = len(crowd.words) + 1
+    words = crowd.word.astype(np.int64)
     found = []
     for d in docs.tolist():
-        w = words[encoded.doc_start[d] : encoded.doc_start[d + 1]]
+        w = words[crowd.doc_start[d] : crowd.doc_start[d + 1]]
         found.append(np.unique((w[:-2] * V + w[1:-1]) % _PRIME * V + w[2:]) % _PRIME)
     return found
 

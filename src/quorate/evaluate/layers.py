@@ -235,13 +235,13 @@ def _together(answers: Sequence[Answers]) -> Scores:
     scores = score_answers(_joined(answers)._replace(confidence=None, probabilities=None))
     sure = [own for own in answers if own.confidence is not None]
     soft = [own for own in answers if own.probabilities is not None]
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     if sure:
-        told["calibration"] = score_answers(_joined(sure)._replace(probabilities=None)).calibration
+        found["calibration"] = score_answers(_joined(sure)._replace(probabilities=None)).calibration
     if soft:
         entropy = score_answers(_joined(soft))
-        told |= {"cross_entropy": entropy.cross_entropy, "brier": entropy.brier}
-    return replace(scores, documents=documents, **told)
+        found |= {"cross_entropy": entropy.cross_entropy, "brier": entropy.brier}
+    return replace(scores, documents=documents, **found)
 
 
 def _joined(answers: Sequence[Answers]) -> Answers:

@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Scheme
+from quorate.crowd.crowd import Crowd
 from quorate.errors import SettingsError
 from quorate.estimators.capabilities import Tunes
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
 from quorate.evaluate.compare import scored_positions
+from quorate.model.fit import fit_and_decode
 from quorate.model.kernels.cores import available_threads
-from quorate.model.prepared import Prepared, prepare
+from quorate.model.prepared import crowd_of
 from quorate.storage.work_log import Store
 
 __all__ = ["DEFAULT_GRID", "GOALS", "Trial", "Tuned", "tune"]
@@ -87,8 +89,8 @@ def tune(
     points = _points(method, DEFAULT_GRID if grid is None else grid, fixed or {})
     chosen = scored_positions(corpus, split)
     settings = _model(method, fixed or {}).checked_settings()
-    prepared = prepare(corpus, settings.scheme, settings.invalid)
-    if prepared.tagset.scheme is Scheme.PLAIN and goal != "cee":
+    crowd = crowd_of(corpus, settings.scheme, settings.invalid)
+    if crowd.tagset.scheme is Scheme.PLAIN and goal != "cee":
         raise SettingsError("plain tags mark no spans to score (use the goal cee)")
     head = {"method": method, "fixed": dict(fixed or {}), "split": split, "inputs": corpus.digests}
     store = Store(results, head, "trials")
@@ -100,7 +102,7 @@ def tune(
         raise SettingsError(f"jobs must be 1 or more, not {workers}")
     pool = ThreadPoolExecutor(workers)
     try:
-        running = [pool.submit(_trial, prepared, chosen, method, fixed or {}, point) for point in waiting]
+        running = [pool.submit(_trial, corpus, crowd, chosen, method, fixed or {}, point) for point in waiting]
         for finished in as_completed(running):
             done.append(finished.result())
             store.add(done[-1]._asdict())
@@ -127,15 +129,22 @@ def _model(method: str, settings: Mapping[str, Any]) -> Tunes:
 
 
 def _trial(
-    prepared: Prepared, chosen: Sequence[int], method: str, fixed: Mapping[str, Any], point: dict[str, float]
+    corpus: Corpus,
+    crowd: Crowd,
+    chosen: Sequence[int],
+    method: str,
+    fixed: Mapping[str, Any],
+    point: dict[str, float],
 ) -> Trial:
-    result = _model(method, {**fixed, **point, "n_jobs": 1}).fit_prepared(prepared).result_
-    documents = [result[position] for position in chosen]
-    gold = [one.document.gold for one in documents]
-    entropy = metrics.cross_entropy([one.probabilities for one in documents], gold, result.labels).mean
-    if result.tagset.scheme is Scheme.PLAIN:
+    model = _model(method, {**fixed, **point, "n_jobs": 1})
+    fitted, _, found = fit_and_decode(crowd, model.checked_settings(), model.engines(), corpus=corpus)
+    tagset, decoded, first = fitted.tagset, found.decoded, crowd.doc_start.tolist()
+    gold = [corpus[d].gold for d in chosen]
+    places = [slice(first[d], first[d + 1]) for d in chosen]
+    entropy = metrics.cross_entropy([decoded.posterior[place] for place in places], gold, tagset.labels).mean
+    if tagset.scheme is Scheme.PLAIN:
         return Trial(point, 0.0, 0.0, entropy)
-    tags = [one.tags for one in documents]
+    tags = [[tagset.labels[label] for label in decoded.path[place].tolist()] for place in places]
     return Trial(point, metrics.strict(tags, gold).f1, metrics.relaxed(tags, gold).f1, entropy)
 
 

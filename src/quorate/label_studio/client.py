@@ -263,10 +263,10 @@ def _detail(error: urllib.error.HTTPError) -> str:
     """What the server says of an error."""
     try:
         content = json.loads(error.read(100_000))
-        said = content.get("validation_errors") or content.get("detail") or error.reason
+        reason = content.get("validation_errors") or content.get("detail") or error.reason
     except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
-        said = error.reason
-    return str(said)
+        reason = error.reason
+    return str(reason)
 
 
 def _one_line(text: str) -> str:

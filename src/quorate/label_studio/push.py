@@ -67,7 +67,7 @@ def _task(document: str) -> int:
 
 
 def _applied(client: Client, project: int, wanted: Mapping[str, Sequence[int]]) -> list[Tab]:
-    """Change, make and delete tabs; on a fault, whoever calls again finds out anew what is left to do."""
+    """Change, make and delete tabs; after a fault, another call finds what is left to do."""
     there: dict[str, int] = {}
     stale: list[int] = []
     for view in client.get(_VIEWS, project=project):

@@ -158,8 +158,8 @@ def _fingerprint(layers: Layers, version: str, all_tasks: bool) -> str:
     for name, corpus in layers.items():
         total.update(name.encode("utf-8", "surrogatepass"))
         for document in corpus:
-            said = sorted((who, list(tags)) for who, tags in document.annotations.items())
-            total.update(repr((document.id, document.text, said, document.gold)).encode("utf-8", "surrogatepass"))
+            given = sorted((who, list(tags)) for who, tags in document.annotations.items())
+            total.update(repr((document.id, document.text, given, document.gold)).encode("utf-8", "surrogatepass"))
     return total.hexdigest()
 
 
@@ -186,7 +186,7 @@ def apply_predictions(
 ) -> Synced:
     """Make these the predictions of a project, by task: change what differs and nothing else.
 
-    On a fault, whoever calls again finds out anew what is left to do.
+    After a fault, another call finds what is left to do.
     """
     own: dict[int, list[Any]] = {}
     for prediction in client.get("/api/predictions/", project=project):

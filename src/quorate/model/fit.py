@@ -57,7 +57,7 @@ class Fitted:
     """What was learned: the token ``model``, what annotators do with ``spans``, and how confidence is calibrated.
 
     ``names`` and ``words`` have the numbers that they had in the fit; ``notes`` are the changes that its crowd called
-    for, which other documents go through as well.
+    for, which other documents go through as well, and ``labels [K]`` is how many each annotator gave.
     """
 
     model: loop.Model
@@ -69,6 +69,7 @@ class Fitted:
     words: tuple[str, ...]
     profiles: Mapping[str, Profile]
     notes: tuple[Note, ...]
+    labels: NDArray[np.float64]
     trace: loop.Trace
 
     def crowd(self, corpus: Corpus, known: Known = None) -> Crowd:
@@ -110,12 +111,16 @@ class Fitted:
         )
         if not on_spans:
             return Consensus(tokens, None)
-        evidence = evidence or _evidence(engine, self.model, crowd, engines)
+        evidence = evidence or self.evidence(engine, crowd, engines)
         spans = None if self.spans is None else self.spans.grown(len(crowd.annotators))
         decoded = decode_spans(evidence, spans, tokens, asked, self.calibration)
         if spans is not None:
             decoded = decoded._replace(cells=cell_counts_of(crowd, decoded.posterior))
         return Consensus(decoded if posteriors else decoded.of_path_alone(), evidence)
+
+    def evidence(self, engine: Engine, crowd: Crowd, engines: Engines = HERE) -> SpanEvidence:
+        """What there is to say about spans of a crowd, of which ``engine`` is."""
+        return _evidence(engine, self.model, crowd, self.labels, engines)
 
     def output_tables(self, crowd: Crowd) -> tuple[Tables, Chain]:
         """What the output pass reads."""
@@ -240,6 +245,7 @@ def _fit(
             seen.words,
             seen.profiles,
             seen.notes,
+            seen.annotator_weights(),
             learned.trace,
         )
         if posteriors is None or taught is not crowd:
@@ -294,14 +300,16 @@ def _learn(
     )
     if not settings.spans:
         return _Learned(model, trace, None, None)
-    evidence = _evidence(engine, model, crowd, engines)
+    evidence = _evidence(engine, model, crowd, crowd.annotator_weights(), engines)
     return _Learned(model, trace, evidence, fit_spans(evidence))
 
 
-def _evidence(engine: Engine, model: loop.Model, crowd: Crowd, engines: Engines) -> SpanEvidence:
+def _evidence(
+    engine: Engine, model: loop.Model, crowd: Crowd, labels: NDArray[np.float64], engines: Engines
+) -> SpanEvidence:
     likely = engine.likely_spans(*loop.output_tables(model, crowd.cells, 1.0), NOTED)
     posterior = loop.posteriors(engine, model, crowd.cells, 1.0)
-    return span_evidence(model, crowd, likely, posterior, engines.threads)
+    return span_evidence(model, crowd, likely, posterior, labels, engines.threads)
 
 
 class _Fold(NamedTuple):

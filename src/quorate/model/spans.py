@@ -107,11 +107,12 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
 
 
 def span_evidence(
-    model: loop.Model, crowd: Crowd, likely: Likely, posterior: Floats, threads: int | None = None
+    model: loop.Model, crowd: Crowd, likely: Likely, posterior: Floats, labels: Floats, threads: int | None = None
 ) -> SpanEvidence:
     """What there is to say about spans: the marks of annotators, and what a fitted token ``model`` thinks of them.
 
-    ``likely`` are the spans that it thinks likely, ``posterior [N, J]`` is that of labels.
+    ``likely`` are the spans that it thinks likely, ``posterior [N, J]`` is that of labels, and ``labels [K]`` how many
+    each annotator gave in the fit.
     """
     voted = voted_spans(crowd)
     found = find_candidates(crowd, likely, LIKELY, voted)
@@ -120,10 +121,10 @@ def span_evidence(
         from quorate.model.kernels.likely import SpanLabels
         from quorate.model.kernels.spans import word_support
 
-        labels, outside = SpanLabels(*crowd.tagset.span_labels), crowd.tagset.outside or 0
+        written, outside = SpanLabels(*crowd.tagset.span_labels), crowd.tagset.outside or 0
         rows = model.text.log_lik(log_mean)
-        words = word_support(found.start, found.end, found.kind, crowd.word, rows, labels, outside)
-        words = words * _by_others(crowd)[found.document]
+        words = word_support(found.start, found.end, found.kind, crowd.word, rows, written, outside)
+        words = words * _by_others(crowd, labels)[found.document]
     vote = None if crowd.abstains else looked_up(found, voted, crowd)
     prior = prior_log_odds(found.likely, words, vote, found.middle())
     clamped = clamped_documents(crowd)
@@ -134,14 +135,13 @@ def span_evidence(
     return SpanEvidence(crowd, found, engine, clamped, spans_beginning(posterior, crowd))
 
 
-def _by_others(crowd: Crowd) -> Floats:
-    """``[D]`` Of the labels in other documents, the share by annotators who gave none in this one."""
+def _by_others(crowd: Crowd, labels: Floats) -> Floats:
+    """``[D]`` Of all ``labels [K]`` of the fit, the share by annotators who gave none in this document."""
     document, who = seen_pairs(crowd)
-    length = np.diff(crowd.doc_start)[document]
-    gave = np.bincount(who, length, minlength=len(crowd.annotators))
-    elsewhere = gave.sum() - np.bincount(document, length, minlength=crowd.n_docs)
-    by_same = np.bincount(document, gave[who] - length, minlength=crowd.n_docs)
-    return np.asarray(np.clip(1.0 - by_same / np.maximum(elsewhere, 1.0), 0.0, 1.0))
+    gave = np.zeros(len(crowd.annotators))
+    gave[: len(labels)] = labels
+    by_same = np.bincount(document, gave[who], minlength=crowd.n_docs)
+    return np.asarray(1.0 - by_same / max(gave.sum(), 1.0))
 
 
 def clamped_documents(crowd: Crowd) -> NDArray[np.bool_]:
@@ -291,6 +291,8 @@ def decode_spans(
         log_probability=np.log(np.maximum(probability, _LEAST)),
         expected_spans=_by_document(given.true, candidates) + given.elsewhere,
     )
+    sure = np.minimum(given.true, _least_label(candidates, posterior, crowd.tagset))  # no surer than its labels
+    decoded.span_probability[candidates.start[given.chosen]] = sure[given.chosen]
     return with_known(decoded, tokens, clamped, crowd)
 
 

@@ -86,10 +86,10 @@ def audited(audit: audits.Audit) -> Audit:
 
 
 def _scores(name: str, scores: Scores) -> AuditScores:
-    def told(estimate: Estimate) -> Sequence[float] | None:
+    def known(estimate: Estimate) -> Sequence[float] | None:
         return None if math.isnan(estimate.value) else tuple(estimate)
 
-    return AuditScores(name, told(scores.precision), told(scores.recall), told(scores.f1), scores.seen)
+    return AuditScores(name, known(scores.precision), known(scores.recall), known(scores.f1), scores.seen)
 
 
 def _reliability(audit: audits.Audit) -> Iterator[Recalibrated]:

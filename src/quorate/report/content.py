@@ -54,8 +54,8 @@ def plain(value: Any) -> Any:
     ({'documents': 2, 'tokens': 3}, {'error': 0.12346, 'count': 1, 'bins': []})
     """
     if is_dataclass(value):
-        said = ((one, getattr(value, one.name)) for one in fields(value))
-        return {one.name: plain(item) for one, item in said if item is not None or "left_out" not in one.metadata}
+        items = ((one, getattr(value, one.name)) for one in fields(value))
+        return {one.name: plain(item) for one, item in items if item is not None or "left_out" not in one.metadata}
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -95,8 +95,8 @@ class AnnotatorRow:
     """An annotator; ``shares`` of spans with each kind of error, and ``of`` how many spans that is.
 
     ``habits`` are the shares of what they do with the consensus's spans, each with a 95% interval: share, low, high.
-    ``source`` is people, models or rules; ``team`` the group that their profile names, and ``errs_with`` the number of
-    those with whom they err together.
+    ``source`` is people, models or rules; ``team`` the group that their profile names, and ``together`` the number of
+    the group whose errors are correlated with theirs.
     """
 
     name: str
@@ -119,15 +119,19 @@ class AnnotatorRow:
     habits: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     types: Sequence[TypeRow] = ()
     team: str | None = None
-    errs_with: int | None = None
+    together: int | None = None
 
 
 @dataclass(frozen=True)
 class Together:
-    """Annotators who err together, and how many independent ones they are worth."""
+    """Annotators with correlated errors, and how many independent ones they are worth.
+
+    ``merged``: they are duplicates, and one annotator in the fit.
+    """
 
     names: Sequence[str]
     votes: float
+    merged: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,13 +149,11 @@ class DifferenceRow:
 class Annotators:
     """Everybody, and the shares and habits of the whole crowd, rules aside.
 
-    ``votes`` are how many see a document, on average, and how many independent ones they are worth. ``differences`` are
-    those of people and models, where there are both.
+    ``differences`` are those of people and models, where there are both.
     """
 
     rows: Sequence[AnnotatorRow] = ()
     together: Sequence[Together] = ()
-    votes: tuple[float, float] | None = None
     differences: Sequence[DifferenceRow] | None = None
     crowd: Mapping[str, float | None] = field(default_factory=dict)
     habits: Mapping[str, float] = field(default_factory=dict)
@@ -195,7 +197,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class DocumentRow:
-    """A document: the consensus, how sure it is of each token, and what everybody ``said``, by their number."""
+    """A document: the consensus, how sure it is of each token, and everybody's ``labels``, by their number."""
 
     id: str
     confidence: float
@@ -203,7 +205,7 @@ class DocumentRow:
     tags: Sequence[int]
     sure: Sequence[float]
     spans: Sequence[Sequence[Any]]
-    said: Sequence[tuple[int, Sequence[int]]]
+    labels: Sequence[tuple[int, Sequence[int]]]
     gold: Sequence[int] | None = field(default=None, metadata=_OR_LEFT_OUT)
     split: str | None = field(default=None, metadata=_OR_LEFT_OUT)
     gaps: Sequence[str] | None = field(default=None, metadata=_OR_LEFT_OUT)
@@ -283,20 +285,16 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Fit:
-    """The bound of every pass, why passes ended, and the bounds of other starts.
-
-    ``chosen``: hidden annotators were better predicted after so many passes than after more.
-    """
+    """The bound of every pass, why passes ended, and the bounds of other starts."""
 
     bounds: Sequence[float]
     reason: str
     starts: Sequence[float] = ()
-    chosen: bool = False
 
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting, its value, and why it has it."""
+    """A setting, its value, and whether it was given or is the default."""
 
     name: str
     value: str
@@ -307,7 +305,7 @@ class SettingRow:
 class AuditScores:
     """Of all spans (``name`` is empty) or of a type: each score with its interval, as value, low and high.
 
-    A score is ``None`` where nothing can be told; ``seen`` is how many true spans were met.
+    A score is ``None`` where nothing is known; ``seen`` is how many true spans were met.
     """
 
     name: str
@@ -470,7 +468,8 @@ class Report:
     """Everything that a report shows; ``tags`` are what the numbers in documents stand for.
 
     ``version`` is that of this package, ``of_version`` that of the consensus, where somebody counts them. ``layer`` is
-    what of the annotations it is about, where they are in layers.
+    what of the annotations it is about, where they are in layers. ``changes`` are sentences on what was done before and
+    after the fit: merged duplicates, sources that abstain, correlated errors, calibration.
     """
 
     title: str = ""
@@ -490,8 +489,7 @@ class Report:
     agreement: Agreement | None = None
     fit: Fit | None = None
     settings: Sequence[SettingRow] = ()
-    chosen: Sequence[str] = ()
-    worse_than_vote: bool = False
+    changes: Sequence[str] = ()
     audit: Audit | None = None
     to_check: ToCheck | None = None
     gold: Gold | None = None

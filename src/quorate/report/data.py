@@ -20,6 +20,8 @@ from quorate.estimators.capabilities import Explains
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.metrics import measure_agreement
+from quorate.formats.notes import people as named
+from quorate.model.calibration import AS_STATED
 from quorate.model.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.audits import audited, check_drawn_from, to_check
@@ -123,7 +125,6 @@ def collect(
         known=known,
         progress=lambda done, total: tell(4, steps, f"document {done:,} of {total:,}"),
     )
-    about = getattr(model, "meta_", {})
     annotators, counted = (
         _annotators(result, crowd, grouped),
         _documents(result, crowd, known, rows[: len(chosen)], rows[len(chosen) :], explained=explain is not None),
@@ -144,10 +145,9 @@ def collect(
         documents=counted,
         labels=_labels(result, crowd, gold, agreement),
         agreement=agreement,
-        fit=_fit(result, about.get("chosen", ())),
-        settings=_settings(result, about.get("chosen", ())),
-        chosen=list(result.settings_.get("why") or about.get("why", ())),
-        worse_than_vote=result.choice is not None and result.choice.worse_than_vote,
+        fit=None if result.trace is None else Fit(result.trace.bounds, result.trace.reason.value, result.trace.starts),
+        settings=_settings(result),
+        changes=_changes(model, result),
         audit=audited(audit) if isinstance(audit, Audit) else None,
         to_check=unchecked,
         gold=gold,
@@ -191,29 +191,28 @@ def _annotators(result: Result, crowd: Sequence[Person], grouped: Groups | None)
             shares={kind: person.shares.share(kind) for kind in _SHARES},
             of={kind: person.shares.of(kind) for kind in _SHARES},
             blind=blind_types(person.by_type),
-            habits={name: _with_interval(person.habits, name) for name in _told(person.habits)},
+            habits={name: _with_interval(person.habits, name) for name in _known(person.habits)},
             types=[
                 TypeRow(kind, habits.marks, _with_interval(habits, "precision"), _with_interval(habits, "coverage"))
                 for kind, habits in person.habits_by_type.items()
             ],
             team=sources.profiles[person.name].group if person.name in sources.profiles else None,
-            errs_with=together.get(person.name),
+            together=together.get(person.name),
         )
         for k, person in enumerate(crowd)
     ]
-    speaking = [person for person in crowd if person.source is not SourceKind.RULES] or crowd
+    others = [person for person in crowd if person.source is not SourceKind.RULES] or crowd
     pooled: dict[str, float | None] = {}
     for kind in _SHARES:
-        whole = sum(person.shares.of(kind) for person in speaking)
-        pooled[kind] = sum(person.shares.counts.get(kind, 0) for person in speaking) / whole if whole else None
-    everybody = SpanHabits(*(sum(column) for column in zip(*(person.habits for person in speaking), strict=True)))
+        whole = sum(person.shares.of(kind) for person in others)
+        pooled[kind] = sum(person.shares.counts.get(kind, 0) for person in others) / whole if whole else None
+    everybody = SpanHabits(*(sum(column) for column in zip(*(person.habits for person in others), strict=True)))
     return Annotators(
         rows,
-        [Together(one.names, one.votes) for one in sources.together],
-        sources.votes,
+        [Together(*one) for one in sources.together],
         people_and_models(result),
         pooled,
-        {name: everybody.share(name) for name in _told(everybody)},
+        {name: everybody.share(name) for name in _known(everybody)},
     )
 
 
@@ -221,7 +220,7 @@ def _with_interval(habits: SpanHabits, name: str) -> tuple[float, float, float]:
     return habits.share(name), *habits.interval(name)
 
 
-def _told(habits: SpanHabits) -> list[str]:
+def _known(habits: SpanHabits) -> list[str]:
     """The habits of which something is known."""
     names = ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage")
     return [name for name in names if habits.of(name) > 0]
@@ -406,22 +405,37 @@ def _agreement(result: Result) -> Agreement | None:
     )
 
 
-def _fit(result: Result, chosen: Sequence[str]) -> Fit | None:
-    trace = result.trace
-    return None if trace is None else Fit(trace.bounds, trace.reason.value, trace.starts, "max_iter" in chosen)
-
-
-def _settings(result: Result, chosen: Collection[str]) -> list[SettingRow]:
-    """Every setting, its value, and why it has it; ``chosen`` are those that nobody gave."""
+def _settings(result: Result) -> list[SettingRow]:
+    """Every setting, its value, and whether somebody gave it."""
     defaults = Settings().plain()
-    reasons = dict.fromkeys(chosen, "chosen")
-    rows = []
-    for name, value in result.settings_.items():
-        if name in ("method", "why"):
-            continue
-        why = reasons.get(name) or ("default" if name in defaults and defaults[name] == value else "given")
-        rows.append(SettingRow(name, "–" if value is None else str(value), str(why)))
-    return rows
+    return [
+        SettingRow(
+            name,
+            "–" if value is None else str(value),
+            "default" if name in defaults and defaults[name] == value else "given",
+        )
+        for name, value in result.settings_.items()
+        if name != "method"
+    ]
+
+
+def _changes(model: BSC | CRFMA | MajorityVote | None, result: Result) -> list[str]:
+    """What was done to the crowd before the fit, and to the confidence after it."""
+    sources = result.sources
+    sentences = [f"{one}." for one in sources.together]
+    if sources.abstaining:
+        verb = "abstains" if len(sources.abstaining) == 1 else "abstain"
+        sentences.append(
+            f"{named(sources.abstaining, 5)} {verb} from most of what others mark: of their labels, O counts little."
+        )
+    if isinstance(model, BSC) and model.calibration_ != AS_STATED:
+        tokens, spans = model.calibration_
+        of_spans = f", and of sets of spans to {spans:.2f}" if model.fitted_.spans is not None else ""
+        sentences.append(
+            "Confidence is calibrated on held-out annotators: probabilities of labels are raised to the power of "
+            f"{tokens:.2f}{of_spans} (below 1 means less sure)."
+        )
+    return sentences
 
 
 def _summary(result: Result, annotators: Annotators, documents: Documents) -> Summary:

@@ -20,18 +20,17 @@ def people_and_models(result: Result) -> list[DifferenceRow] | None:
     ``None`` where there are not both, or no spans. If only their bounds differ, that is two spans: one of each side.
     """
     found = result.sources.by_kind(result.corpus.annotators)
-    spoken_for = {name for _, *copies in result.sources.voices for name in copies}  # the first stands for all
+    merged = {name for _, *others in result.sources.duplicates for name in others}  # the first stands for all
     people, models = (
-        [name for name in found.get(kind, []) if name not in spoken_for]
-        for kind in (SourceKind.PEOPLE, SourceKind.MODELS)
+        [name for name in found.get(kind, []) if name not in merged] for kind in (SourceKind.PEOPLE, SourceKind.MODELS)
     )
     if not people or not models or result.tagset.scheme is Scheme.PLAIN:
         return None
     counts = {kind: [0, 0, 0, 0] for kind in result.tagset.types}
     for document, consensus in zip(result.corpus, result.spans, strict=True):
-        said = {name: hard_tags(tags) for name, tags in document.annotations.items()}
+        given = {name: hard_tags(tags) for name, tags in document.annotations.items()}
         taken = {span.bare for span in consensus}
-        for span, of_people in differences(said, people, models, result.tagset):
+        for span, of_people in differences(given, people, models, result.tagset):
             row, first = counts[span.label], 0 if of_people else 2
             row[first] += 1
             row[first + 1] += span in taken
@@ -39,7 +38,7 @@ def people_and_models(result: Result) -> list[DifferenceRow] | None:
 
 
 def differences(
-    said: Mapping[str, Sequence[Tag]], people: Collection[str], models: Collection[str], tagset: TagSet
+    given: Mapping[str, Sequence[Tag]], people: Collection[str], models: Collection[str], tagset: TagSet
 ) -> list[tuple[Span, bool]]:
     """The spans of a document that only one side has, and whether it is people.
 
@@ -47,14 +46,14 @@ def differences(
     nobody of one side saw are left out.
 
     >>> tagset = TagSet.infer(["B-PER", "I-PER", "O"])
-    >>> said = {"ann": ["B-PER", "O"], "bob": ["B-PER", "O"], "llm": ["B-PER", "I-PER"]}
-    >>> [(span.start, span.end, of_people) for span, of_people in differences(said, ["ann", "bob"], ["llm"], tagset)]
+    >>> given = {"ann": ["B-PER", "O"], "bob": ["B-PER", "O"], "llm": ["B-PER", "I-PER"]}
+    >>> [(span.start, span.end, of_people) for span, of_people in differences(given, ["ann", "bob"], ["llm"], tagset)]
     [(0, 1, True), (0, 2, False)]
     """
-    marks = {name: set(tagset.spans(said[name])) for name in (*people, *models) if name in said}
+    marks = {name: set(tagset.spans(given[name])) for name in (*people, *models) if name in given}
 
     def has(side: Collection[str], span: Span) -> bool | None:
-        saw = [name for name in side if name in marks and None not in said[name][span.start : span.end]]
+        saw = [name for name in side if name in marks and None not in given[name][span.start : span.end]]
         return 2 * sum(span in marks[name] for name in saw) > len(saw) if saw else None
 
     found = []

@@ -96,8 +96,7 @@ def document_rows(
     reasons: Iterator[Influence] = iter(())
     if model is not None:
         wanted = [d for d, why in enumerate(explained) if why]
-        own_spans = [[piece.bare for piece in pieces[d]] for d in wanted]
-        reasons = influences(model, [chosen[d].document for d in wanted], [asked[d] for d in wanted], own_spans)
+        reasons = influences(model, result, [positions[d] for d in wanted], [asked[d] for d in wanted])
     rows = []
     columns = zip(positions, chosen, pieces, asked, explained, strict=True)
     for done, (position, one, own, spans, why) in enumerate(columns, 1):
@@ -145,12 +144,12 @@ def _asked(result: Result, one: Consensus, pieces: Sequence[Span]) -> list[Span]
     Spans are explained as the model knows them: every piece of a discontinuous one by itself.
     """
     document = one.document
-    said = [hard_tags(tags) for tags in document.annotations.values()]
+    given = [hard_tags(tags) for tags in document.annotations.values()]
     if result.tagset.scheme is Scheme.PLAIN:
         least = np.argsort(one.token_confidence, kind="stable")[:_MOST_TOKENS_EXPLAINED]
         return [Span(int(t), int(t) + 1, one.tags[int(t)]) for t in np.sort(least)]
     own = [piece.bare for piece in pieces]
-    others = {piece for tags in said for piece in result.tagset.pieces(tags)} - set(own)
+    others = {piece for tags in given for piece in result.tagset.pieces(tags)} - set(own)
     return own + sorted(others)
 
 
@@ -166,7 +165,7 @@ def _why(
 ) -> Explanation:
     """Of every span: with all, with nobody, and without each annotator; and what would change without each."""
     now = set(reason.spans_with_all)
-    # Which spans are given out may hang on other documents too: only what is a change to these is said.
+    # Which spans are given out may hang on other documents too: only changes to these are shown.
     given = now if is_plain else {piece.bare for piece in own}
     return Explanation(
         [number[name] for name in reason.annotators],

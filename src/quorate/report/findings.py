@@ -18,7 +18,6 @@ from quorate.report.people import (
     RIGHT_WHERE_MARKED,
     wilson,
 )
-from quorate.result.sources import votes_in_words
 from quorate.wording import counted, person
 
 __all__ = ["DOUBTFUL", "find", "next_steps"]
@@ -34,7 +33,7 @@ _SENTENCES = {
     "false_positive": "{mark} what nobody else sees in {share} of their spans",
 }
 _VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", "miss": "misses", "mark": "marks"}
-_BY_PRECISION = (RIGHT_WHERE_MARKED, MARKS_LITTLE, MOSTLY_RIGHT, OFTEN_WRONG)  # kinds of those who speak seldom
+_BY_PRECISION = (RIGHT_WHERE_MARKED, MARKS_LITTLE, MOSTLY_RIGHT, OFTEN_WRONG)  # kinds that go by precision
 _LEAST_SPANS = 10
 _LEAST_MIXED = 0.03
 # F1 (or accuracy) against gold: below the first look at the errors, below the second do not use.
@@ -45,7 +44,7 @@ _MISLEADING = 0.02  # by how much confidence is less far off once an audit corre
 _POOR_ALPHA = 0.4
 _HABITS_SHOWN = 5
 _AT_ONCE = 20  # documents to check before a new fit, where most are doubtful
-_TELLING = 1.5  # a habit in spans that were found says more about someone than yet another miss
+_HABIT_WEIGHT = 1.5  # a habit in spans that were found says more about someone than yet another miss
 DOUBTFUL = 0.5
 """A document is doubtful if its whole sequence is less probable than this."""
 
@@ -89,7 +88,7 @@ def find(report: Report) -> list[Finding]:
     found = [
         *_consensus(report),
         *_what_people_do(report.annotators),
-        *_votes(report.annotators),
+        *_correlated(report.annotators),
         *_differences(report.annotators),
         *_labels(report),
         *_agreement(report),
@@ -162,18 +161,18 @@ def _consensus(report: Report) -> Iterator[Finding]:
 
 
 def _most_are_doubtful(report: Report) -> bool:
-    """Whether it says little of a document that it is doubtful."""
+    """Whether a document is doubtful as a rule."""
     return report.documents.total > 1 and 2 * report.documents.doubtful > report.documents.total
 
 
 def _is_unchecked(report: Report) -> bool:
-    """Whether nothing tells how right most documents are."""
+    """Whether most documents have labels of annotators alone who cannot be judged, and nothing else is known."""
     documents = report.documents
     return 2 * documents.not_judged > documents.total and report.audit is None and report.gold is None
 
 
 def _audit(audit: Audit | None) -> Iterator[Finding]:
-    """What the documents checked say of all of them."""
+    """What follows from the documents checked for all of them."""
     score = None if audit is None or not audit.scores else audit.scores[0].f1
     if audit is None or score is None:
         return
@@ -217,11 +216,11 @@ def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
         yield Finding(
             "annotators", f"{_people(alone, 4)} {share} no document with anybody, and cannot be judged.", _only(alone)
         )
-    told = [row for row in annotators.rows if row.labels and row.informativeness is not None]
-    if not told:
+    known = [row for row in annotators.rows if row.labels and row.informativeness is not None]
+    if not known:
         return
-    typical = sorted(map(_bits, told))[len(told) // 2]
-    noise = [row for row in told if row.kind == "noise"]
+    typical = sorted(map(_bits, known))[len(known) // 2]
+    noise = [row for row in known if row.kind == "noise"]
     if noise:
         names = _people([row.name for row in noise], 4)
         verb = "tells" if len(noise) == 1 else "tell"
@@ -231,7 +230,9 @@ def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
             f"({max(map(_bits, noise)):.2f} bits a label at most; the median is {typical:.2f}).",
             noise[0].name if len(noise) == 1 else None,
         )
-    judged = [row for row in told if row.kind in _BY_PRECISION and (row.own_spans >= _LEAST_SPANS or not row.own_spans)]
+    judged = [
+        row for row in known if row.kind in _BY_PRECISION and (row.own_spans >= _LEAST_SPANS or not row.own_spans)
+    ]
     for row in sorted(judged, key=lambda row: -row.own_spans)[:_HABITS_SHOWN]:
         yield Finding(
             "annotators",
@@ -239,10 +240,10 @@ def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
             f"{percent(row.precision or 0.0)} of it.",
             row.name,
         )
-    others = [row for row in told if row.kind != "noise" and row.kind not in _BY_PRECISION and row.source != "rules"]
+    others = [row for row in known if row.kind != "noise" and row.kind not in _BY_PRECISION and row.source != "rules"]
     yield from _habits(annotators, others)
-    best = [row for row in sorted(told, key=lambda row: -_bits(row)) if row.kind == "careful"][:3]
-    if best and len(told) > 3:
+    best = [row for row in sorted(known, key=lambda row: -_bits(row)) if row.kind == "careful"][:3]
+    if best and len(known) > 3:
         yield Finding("annotators", f"Most can be learned from {_people([row.name for row in best], 3)}.")
 
 
@@ -254,13 +255,14 @@ def _only(names: Sequence[str]) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _votes(annotators: Annotators) -> Iterator[Finding]:
-    """How many votes there really are, overall and of those who err together."""
-    if annotators.votes is not None and annotators.together:
-        yield Finding("annotators", f"{votes_in_words(*annotators.votes)}.")
+def _correlated(annotators: Annotators) -> Iterator[Finding]:
+    """Duplicates, and annotators whose errors are correlated."""
     for group in annotators.together[:_HABITS_SHOWN]:
-        votes = f"{len(group.names)} votes count as {group.votes:.1f}"
-        yield Finding("annotators", f"{_people(group.names, 4)} make the same mistakes: their {votes}.")
+        if group.merged:
+            text = "are duplicates: they were merged, and count as one annotator."
+        else:
+            text = f"make the same mistakes: their {len(group.names)} votes count as {group.votes:.1f}."
+        yield Finding("annotators", f"{_people(group.names, 4)} {text}")
 
 
 def _differences(annotators: Annotators) -> Iterator[Finding]:
@@ -281,7 +283,7 @@ def _bits(row: AnnotatorRow) -> float:
 
 
 def _habits(annotators: Annotators, rows: Sequence[AnnotatorRow]) -> Iterator[Finding]:
-    """What stands out in someone, the strongest first; those with the same habit share a sentence."""
+    """What stands out in annotators, the strongest first; those with the same habit share a sentence."""
     strongest = [max(found) for row in rows if (found := list(_stands_out(row, annotators)))]
     together: dict[tuple[str, str], list[_Habit]] = {}
     for habit in sorted(strongest, reverse=True):
@@ -314,15 +316,15 @@ class _Habit(NamedTuple):
 def _stands_out(row: AnnotatorRow, annotators: Annotators) -> Iterator[_Habit]:
     if row.blind:
         missed, n = row.shares["missed"] or 0.0, row.of["missed"]
-        yield _Habit(_TELLING * missed * n**0.5, row.name, "missed", listed(row.blind), missed)
+        yield _Habit(_HABIT_WEIGHT * missed * n**0.5, row.name, "missed", listed(row.blind), missed)
     for kind in _SENTENCES:
         share, n, usual = row.shares.get(kind), row.of.get(kind, 0), annotators.crowd.get(kind)
         if share is None or usual is None or n < _LEAST_SPANS or share < LEAST_SHARE:
             continue
         low, _ = wilson(share * n, n)
         if low > 1.25 * usual:
-            telling = _TELLING if kind in HABITS else 1.0
-            yield _Habit(telling * (low - usual) * n**0.5, row.name, kind, "", share)
+            weight = _HABIT_WEIGHT if kind in HABITS else 1.0
+            yield _Habit(weight * (low - usual) * n**0.5, row.name, kind, "", share)
 
 
 def _labels(report: Report) -> Iterator[Finding]:
@@ -369,7 +371,7 @@ def _agreement(report: Report) -> Iterator[Finding]:
 
 
 def _fit(fit: Fit | None) -> Iterator[Finding]:
-    if fit is not None and len(fit.bounds) > 1 and fit.reason != "converged" and not fit.chosen:
+    if fit is not None and len(fit.bounds) > 1 and fit.reason != "converged":
         gain = (fit.bounds[-1] - fit.bounds[-2]) / abs(fit.bounds[-1])
         if gain > 1e-4:
             yield Finding(
@@ -408,7 +410,7 @@ def _steps_of_audit(report: Report) -> Iterator[str]:
     if left is not None:
         yield (
             f"Check the {counted(len(left.ids), 'document')} of the audit under Documents, export the corrections, and "
-            "give them to 'quorate audit result' with --checked, and the plan with --plan: then it can be said how "
+            "give them to 'quorate audit result' with --checked, and the plan with --plan: then it is known how "
             "good the whole consensus is."
         )
     if audit is None:
@@ -425,11 +427,6 @@ def _steps_of_audit(report: Report) -> Iterator[str]:
 
 def _steps_of_gold(report: Report) -> Iterator[str]:
     gold = report.gold
-    if report.worse_than_vote:
-        yield (
-            "A plain vote agrees better with annotators who were hidden: look at the documents where the two differ, "
-            "or use --method mv."
-        )
     if gold is None:
         return
     good, what = gold.method.accuracy, "token accuracy"
@@ -502,7 +499,7 @@ def _steps_of_people(rows: Sequence[AnnotatorRow]) -> Iterator[str]:
 
 
 def _alone(what: str) -> str:
-    """What several do, said of one."""
+    """What several do, as one does it."""
     verb, rest = what.split(" ", 1)
     return f"{verb}{'es' if verb.endswith('s') else 's'} {rest}"
 

@@ -31,7 +31,7 @@ __all__ = [
     "Shares",
     "blind_types",
     "people",
-    "right_where_they_speak",
+    "right_where_they_mark",
     "wilson",
 ]
 
@@ -49,13 +49,13 @@ HABITS: dict[str, str] = {
 """Kinds of error in a span that someone did find, and the habit that each is a sign of."""
 
 RIGHT_WHERE_MARKED = "right where they mark"
-"""A rule, or whose labels tell few bits on average as they mark little, but who are right where they do."""
+"""A rule, or an annotator whose labels have few bits on average, as they mark little, but rightly."""
 
 MARKS_LITTLE = "marks little"
-"""Whose labels tell few bits on average, and who are often enough right where they mark to be no noise."""
+"""An annotator whose labels have few bits on average, and whose marks are right too often for noise."""
 
 NOT_JUDGED = "cannot be judged"
-"""Who shares no document with anybody, so that nothing tells how good they are."""
+"""Who shares no document with anybody, so that nobody knows how good they are."""
 
 MOSTLY_RIGHT, OFTEN_WRONG = "mostly right", "often wrong"
 """Other rules: half or more of what they mark is right, or surely less."""
@@ -64,8 +64,8 @@ LEAST_SHARE = 0.10
 """A mistake in fewer of someone's spans is not worth a word."""
 
 _RIGHT, _MOSTLY = 0.8, 0.5
-_CAREFUL = 0.2  # of whoever is, fewer spans are missed, and fewer invented
-_OF_THE_CROWDS = 0.5  # share of the crowd's precision that is surely reached by whoever does not mark at random
+_CAREFUL = 0.2  # of a careful annotator, fewer spans are missed, and fewer invented
+_OF_THE_CROWDS = 0.5  # share of the crowd's precision, below which marks may be at random
 _FEW_SPANS = 5
 _FEW_LABELS = 20
 _Z = 1.959964
@@ -104,7 +104,7 @@ class Person:
     has, for each type, how many spans the consensus has where they looked, how many of those they marked with any
     overlap, and how many they marked as another type, by that type. ``given [G]`` are the labels that they gave, and
     ``truths [G, J]`` the expected number of each on every truth. ``precision`` is how often they are right where they
-    speak, ``coverage`` how much of what there is to say they say: of spans, or of tokens in the plain scheme.
+    mark, ``coverage`` how much of what there is to mark they mark: of spans, or of tokens in the plain scheme.
     ``habits`` is what they do with the spans of the consensus, and ``habits_by_type`` the same for each type.
     """
 
@@ -144,23 +144,23 @@ def wilson(right: float, n: float) -> tuple[float, float]:
 def people(result: Result, known: Collection[str] = ()) -> list[Person]:
     """Everyone in the result's corpus, in the order of their names; ``kind`` is ``new`` if the fit had not met them.
 
-    Of those who share no document with anybody, nor with what is ``known`` (ids), nothing is told but what they gave.
+    Of those who share no document with anybody, nor with what is ``known`` (ids), only what they gave is there.
 
     >>> import quorate
     >>> crowd = {person.name: person.kind for person in people(quorate.aggregate(quorate.sample()))}
     >>> crowd["ana"], crowd["fay"], crowd["hal"]
     ('careful', 'noise', 'starts late')
     """
-    encoded = encode(
+    seen = encode(
         result.corpus,
         result.tagset,
         invalid=Invalid(result.settings_.get("invalid", "repair")),
         annotators=result.annotators.names,
         words=(),
     )
-    events = _Events(result, encoded)
+    events = _Events(result, seen)
     by_type = _by_type(result)
-    habits = result.span_habits(encoded)
+    habits = result.span_habits(seen)
     crowd = SpanHabits(*habits.sum(axis=(1, 2)).tolist())
     typical = float(np.quantile(result.annotators.informativeness, 0.75)) if len(result.annotators) else 0.0
     marks_spans = result.tagset.scheme is not Scheme.PLAIN
@@ -168,7 +168,7 @@ def people(result: Result, known: Collection[str] = ()) -> list[Person]:
     for document in result.corpus:
         tokens.update(dict.fromkeys(document.annotations, len(document.tokens)))
     rows = []
-    number = {name: k for k, name in enumerate(encoded.annotators)}
+    number = {name: k for k, name in enumerate(seen.annotators)}
     alone = compared_with_nobody(result.model, result.corpus, known)
     for name in result.corpus.annotators:
         k = number[name]
@@ -178,16 +178,16 @@ def people(result: Result, known: Collection[str] = ()) -> list[Person]:
         accuracy, low, high = events.accuracy(k)
         own_habits = SpanHabits(*habits[:, :, k].sum(axis=1).tolist())
         kinds = by_type.get(name, {})
-        told = result.annotators[name].informativeness if name in result.annotators.names else None
+        bits = result.annotators[name].informativeness if name in result.annotators.names else None
         labels = float(events.labels[k])
         precision, coverage = own_habits.share("precision"), own_habits.share("coverage")
         if not marks_spans:
             precision, coverage = accuracy or 0.0, labels / max(tokens[name], 1)
         source = result.sources.kind(name)
-        if marks_spans and source is SourceKind.RULES and told is not None:
+        if marks_spans and source is SourceKind.RULES and bits is not None:
             kind = _kind_of_rule(own_habits)
         else:
-            kind = _kind(labels, told, typical, own_habits, crowd, kinds, precision, coverage, marks_spans=marks_spans)
+            kind = _kind(labels, bits, typical, own_habits, crowd, kinds, precision, coverage, marks_spans=marks_spans)
         rows.append(
             Person(
                 name,
@@ -197,7 +197,7 @@ def people(result: Result, known: Collection[str] = ()) -> list[Person]:
                 accuracy,
                 low,
                 high,
-                told,
+                bits,
                 _shares(own_habits),
                 kinds,
                 *events.truths(k),
@@ -212,7 +212,7 @@ def people(result: Result, known: Collection[str] = ()) -> list[Person]:
 
 
 def _not_judged(name: str, source: SourceKind, events: _Events, k: int) -> Person:
-    """Somebody of whom it is known what they gave, and not how good it is."""
+    """An annotator of whom it is known what they gave, and not how good it is."""
     return Person(
         name=name,
         source=source,
@@ -237,16 +237,16 @@ def _not_judged(name: str, source: SourceKind, events: _Events, k: int) -> Perso
 class _Events:
     """Every label given, beside the posterior of its token."""
 
-    def __init__(self, result: Result, encoded: Crowd) -> None:
-        self.tagset = encoded.tagset
-        K, J, D = len(encoded.annotators), len(encoded.tagset.labels), encoded.n_docs
+    def __init__(self, result: Result, seen: Crowd) -> None:
+        self.tagset = seen.tagset
+        K, J, D = len(seen.annotators), len(seen.tagset.labels), seen.n_docs
         posterior = np.concatenate([*result.probabilities, np.zeros((0, J))])
-        cell = encoded.event_cell
-        token = token_of_events(encoded)
-        weight = np.ones(len(cell)) if encoded.event_weight is None else encoded.event_weight
-        who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
+        cell = seen.event_cell
+        token = token_of_events(seen)
+        weight = np.ones(len(cell)) if seen.event_weight is None else seen.event_weight
+        who, label = seen.cells.annotator[cell], seen.cells.label[cell]
         right = posterior[token, label] * weight
-        doc = document_of_events(encoded)
+        doc = document_of_events(seen)
         pair, place = np.unique(who * max(D, 1) + doc, return_inverse=True)
         self._who = pair // max(D, 1)
         self._right = np.bincount(place, right, minlength=len(pair))
@@ -255,14 +255,14 @@ class _Events:
         self.labels = np.bincount(who, weight, minlength=K)
         self.documents = np.bincount(self._who, minlength=K)
         pair, place = np.unique(who * J + label, return_inverse=True)
-        self._speaker, self._label = np.divmod(pair, J)
+        self._pair_who, self._label = np.divmod(pair, J)
         self._truths = np.zeros((len(pair), J))
         for j in range(J):
             self._truths[:, j] = np.bincount(place, posterior[token, j] * weight, minlength=len(pair))
 
     def truths(self, k: int) -> tuple[NDArray[np.int64], Floats]:
         """The labels that an annotator gave ``[G]``, and the expected truths of each ``[G, J]``."""
-        mine = slice(*np.searchsorted(self._speaker, [k, k + 1]))
+        mine = slice(*np.searchsorted(self._pair_who, [k, k + 1]))
         return self._label[mine], self._truths[mine]
 
     def accuracy(self, k: int) -> tuple[float | None, float | None, float | None]:
@@ -329,34 +329,34 @@ def _by_type(result: Result) -> dict[str, ByType]:
     }
 
 
-def right_where_they_speak(habits: SpanHabits, crowd: SpanHabits) -> bool:
+def right_where_they_mark(habits: SpanHabits, crowd: SpanHabits) -> bool:
     """Whether someone's precision is surely half as high as that of all that anybody marked.
 
     Of what is marked at random next to nothing is right, so that the lower end of the interval tells.
 
     >>> crowd = SpanHabits(exact=800, marks=1000)
-    >>> right_where_they_speak(SpanHabits(exact=30, marks=50), crowd)
+    >>> right_where_they_mark(SpanHabits(exact=30, marks=50), crowd)
     True
-    >>> right_where_they_speak(SpanHabits(exact=3, marks=50), crowd)
+    >>> right_where_they_mark(SpanHabits(exact=3, marks=50), crowd)
     False
     """
     return habits.interval("precision")[0] >= _OF_THE_CROWDS * crowd.share("precision")
 
 
-def wrong_where_they_speak(habits: SpanHabits, crowd: SpanHabits) -> bool:
+def wrong_where_they_mark(habits: SpanHabits, crowd: SpanHabits) -> bool:
     """Whether someone's precision is surely not half as high as that of all that anybody marked.
 
     >>> crowd = SpanHabits(exact=800, marks=1000)
-    >>> wrong_where_they_speak(SpanHabits(exact=3, marks=50), crowd)
+    >>> wrong_where_they_mark(SpanHabits(exact=3, marks=50), crowd)
     True
-    >>> wrong_where_they_speak(SpanHabits(exact=1, marks=4), crowd)
+    >>> wrong_where_they_mark(SpanHabits(exact=1, marks=4), crowd)
     False
     """
     return habits.interval("precision")[1] < _OF_THE_CROWDS * crowd.share("precision")
 
 
 def _kind_of_rule(habits: SpanHabits) -> str:
-    """Of a rule it counts how often it is right where it speaks, and not what it leaves out."""
+    """Of a rule it counts how often it is right where it marks, and not what it leaves out."""
     if habits.marks < _FEW_SPANS:
         return "too few spans" if habits.marks else "marks nothing"
     precision, (_, high) = habits.share("precision"), habits.interval("precision")
@@ -367,7 +367,7 @@ def _kind_of_rule(habits: SpanHabits) -> str:
 
 def _kind(
     labels: float,
-    told: float | None,
+    bits: float | None,
     typical: float,
     habits: SpanHabits,
     crowd: SpanHabits,
@@ -377,25 +377,25 @@ def _kind(
     *,
     marks_spans: bool,
 ) -> str:
-    """The one word or two that say most about someone."""
-    if told is None:
+    """The one word or two that describe an annotator best."""
+    if bits is None:
         return "new"
     shares = _shares(habits)
     if labels < _FEW_LABELS or (marks_spans and shares.consensus < _FEW_SPANS):
         return "too few labels"
-    if told < 0.15 * typical:
-        # Bits count what silence tells too: of someone who mostly says O, or nothing, they see little. In the plain
-        # scheme whoever gives every token the commonest label is often right as well, and tells nothing.
-        spoke = shares.own >= _FEW_SPANS if marks_spans else coverage < 0.5
-        if spoke and precision >= _RIGHT:
+    if bits < 0.15 * typical:
+        # Bits are few of someone who mostly gives O, or nothing, however right their marks are. In the plain scheme
+        # one who gives every token the commonest label is often right as well, without any information.
+        marked_some = shares.own >= _FEW_SPANS if marks_spans else coverage < 0.5
+        if marked_some and precision >= _RIGHT:
             return RIGHT_WHERE_MARKED
-        if marks_spans and spoke and right_where_they_speak(habits, crowd):
+        if marks_spans and marked_some and right_where_they_mark(habits, crowd):
             return MARKS_LITTLE
-        if marks_spans and shares.own and not wrong_where_they_speak(habits, crowd):
+        if marks_spans and shares.own and not wrong_where_they_mark(habits, crowd):
             return "too few labels"
         return "noise" if shares.own or not marks_spans else "marks nothing"
     if not marks_spans:
-        return "careful" if told >= 0.6 * typical else "mixed"
+        return "careful" if bits >= 0.6 * typical else "mixed"
     blind = blind_types(by_type)
     if blind:
         return "misses " + ", ".join(blind)
@@ -417,7 +417,7 @@ def _at_least(shares: Shares, kind: str) -> float:
 
 
 def blind_types(by_type: ByType) -> list[str]:
-    """Types that someone hardly ever marks, while they do mark others.
+    """Types of which an annotator marks fewer than a tenth, while they do mark others.
 
     >>> blind_types({"ORG": (20, 1, {}), "PER": (20, 18, {})})
     ['ORG']

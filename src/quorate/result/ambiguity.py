@@ -1,7 +1,7 @@
-"""Ambiguity told from error: where annotators differ because the text allows two readings.
+"""Ambiguity, apart from error: where annotators differ because the text allows two readings.
 
 Each token t has two readings, i and j: the labels that most annotators gave it. Either one of them is the truth, and
-whoever says otherwise errs, or the text allows both, and a share ρ ~ Beta(2, 2) of annotators reads i, the others j.
+another label is an error, or the text allows both, and a share ρ ~ Beta(2, 2) of annotators reads i, the others j.
 With π_k[i, y] the probability that annotator k, who reads i, says y,
 
     p(labels | ρ) = Π_k (ρ π_k[i, y_k] + (1 − ρ) π_k[j, y_k]),
@@ -9,7 +9,7 @@ With π_k[i, y] the probability that annotator k, who reads i, says y,
 the truth being i is ρ = 1, being j is ρ = 0, and ambiguity is the integral over ρ. A truth i is as likely beforehand as
 it is common, c_i, and two readings as c_i c_j. How often tokens are ambiguous, and how often each annotator slips, are
 learned together by EM; so a careless annotator's lone opinion is error, and a split among careful ones is ambiguity.
-Time is linear in labels. Whoever is alone with a document differs from nobody: of it, only the crowd's share is known.
+Time is linear in labels. A document with one annotator has no differences: of it, only the crowd's share is known.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Ambiguity(NamedTuple):
     how many tokens of each document do, as expected; ``share`` of all tokens; ``by_type`` of the tokens that someone
     gave this type, which share.
 
-    >>> told = Ambiguity(np.array([0.1, 0.7, 0.0]), np.array([0.8, 0.0]), 0.27, {"PER": 0.4}, np.array([0, 2, 3]))
-    >>> told.of(0), told.only(np.array([1])).tokens
+    >>> found = Ambiguity(np.array([0.1, 0.7, 0.0]), np.array([0.8, 0.0]), 0.27, {"PER": 0.4}, np.array([0, 2, 3]))
+    >>> found.of(0), found.only(np.array([1])).tokens
     (array([0.1, 0.7]), array([0.]))
     """
 
@@ -73,10 +73,10 @@ class Ambiguity(NamedTuple):
         return self._replace(tokens=self.tokens[token], documents=self.documents[documents], doc_start=doc_start)
 
 
-class _Said(NamedTuple):
-    """Tokens of which the same people said the same are one, ``times`` over, and have two readings.
+class _Observed(NamedTuple):
+    """Tokens that the same people labelled the same are one, ``times`` over, and have two readings.
 
-    ``token``, ``who``, ``label`` and ``weight`` are what was said of each; ``row [N]`` is which of them a token is.
+    ``token``, ``who``, ``label`` and ``weight`` are the labels of each; ``row [N]`` is which of them a token is.
     """
 
     row: Integers
@@ -91,7 +91,7 @@ class _Said(NamedTuple):
 
 class _Habits(NamedTuple):
     """``careful [K, 2]``: the share of labels as read, by annotator, outside of spans and in them. ``slip [J, J]``:
-    what is said in place of a reading. ``common [J]`` how common each reading is, ``ambiguous`` how common two are."""
+    labels given in place of a reading. ``common [J]`` how common each reading is, ``ambiguous`` how common two are."""
 
     careful: Floats
     slip: Floats
@@ -100,22 +100,24 @@ class _Habits(NamedTuple):
 
 
 def ambiguity_of(encoded: Crowd) -> Ambiguity:
-    """Tell ambiguity from error in what was said.
+    """Separate ambiguity from error in the labels given.
 
     >>> import quorate
     >>> from quorate.crowd.encode import encode
     >>> corpus = quorate.sample()
-    >>> told = ambiguity_of(encode(corpus, corpus.tagset()))
-    >>> len(told.documents), 0 <= told.share < 0.1
+    >>> found = ambiguity_of(encode(corpus, corpus.tagset()))
+    >>> len(found.documents), 0 <= found.share < 0.1
     (320, True)
     """
-    said, counts = _said(encoded)
+    observed, counts = _observed(encoded)
     tokens = np.zeros(encoded.n_tokens)
-    if len(said.token) and len(encoded.tagset.labels) > 1:
+    if len(observed.token) and len(encoded.tagset.labels) > 1:
         marked = _marked(encoded.tagset)
         habits = _learned(encoded, marked)
-        habits = _passed(said, habits, marked)[1]._replace(ambiguous=habits.ambiguous)  # everybody's, of all they said
-        tokens = _passed(said, habits, marked)[0][said.row]
+        habits = _passed(observed, habits, marked)[1]._replace(
+            ambiguous=habits.ambiguous
+        )  # everybody's, of all their labels
+        tokens = _passed(observed, habits, marked)[0][observed.row]
         tokens[counts.sum(axis=1) == 0] = habits.ambiguous  # nothing is known of it but the crowd
     running = np.concatenate([[0.0], np.cumsum(tokens)])
     return Ambiguity(
@@ -132,7 +134,7 @@ def _learned(encoded: Crowd, marked: Integers) -> _Habits:
     drawn = np.argsort(lots_of(encoded).document, kind="stable")
     many = np.cumsum(np.diff(encoded.event_start[encoded.doc_start])[drawn])
     n = int(np.searchsorted(many, _MOST_EVENTS)) + 1
-    said, counts = _said(encoded if n >= encoded.n_docs else only_documents(encoded, np.sort(drawn[:n])))
+    observed, counts = _observed(encoded if n >= encoded.n_docs else only_documents(encoded, np.sort(drawn[:n])))
     J, K = len(marked), len(encoded.annotators)
     common = (counts.sum(axis=0) + 1.0) / (counts.sum() + J)
     slip = np.where(np.eye(J, dtype=np.bool_), 0.0, common)
@@ -140,14 +142,14 @@ def _learned(encoded: Crowd, marked: Integers) -> _Habits:
     habits = _Habits(np.full((K, 2), 1 - _START), slip, common, _START)
     for _ in range(_PASSES):
         before = habits.ambiguous
-        habits = _passed(said, habits, marked)[1]
+        habits = _passed(observed, habits, marked)[1]
         if abs(habits.ambiguous - before) < _SETTLED:
             break
     return habits
 
 
-def _said(encoded: Crowd) -> tuple[_Said, Floats]:
-    """What was said, and ``[N, J]`` how many gave each token each label."""
+def _observed(encoded: Crowd) -> tuple[_Observed, Floats]:
+    """The labels given, and ``[N, J]`` how many gave each token each label."""
     J = len(encoded.tagset.labels)
     label, who = encoded.cells.label[encoded.event_cell], encoded.cells.annotator[encoded.event_cell]
     weight = np.ones(len(label)) if encoded.event_weight is None else encoded.event_weight
@@ -162,7 +164,7 @@ def _said(encoded: Crowd) -> tuple[_Said, Floats]:
     common = (counts.sum(axis=0) + 1.0) / (counts.sum() + J)
     of = np.repeat(np.arange(len(one)), np.diff(start)[one])
     readings = _readings(counts[one], common)
-    return _Said(row, times.astype(np.float64), of, who[event], label[event], weight[event], *readings), counts
+    return _Observed(row, times.astype(np.float64), of, who[event], label[event], weight[event], *readings), counts
 
 
 def _marked(tagset: TagSet) -> Integers:
@@ -179,58 +181,58 @@ def _readings(counts: Floats, common: Floats) -> tuple[Integers, Integers]:
     return first, ranked.argmax(axis=1)
 
 
-def _passed(said: _Said, habits: _Habits, marked: Integers) -> tuple[Floats, _Habits]:
+def _passed(observed: _Observed, habits: _Habits, marked: Integers) -> tuple[Floats, _Habits]:
     """How likely each token is ambiguous, and habits learned with that: one pass of EM."""
-    N, J = len(said.one), len(marked)
-    readings = said.one[said.token], said.other[said.token]
-    of_first, of_second = (_said_if_read(habits, marked, one, said) for one in readings)
+    N, J = len(observed.one), len(marked)
+    readings = observed.one[observed.token], observed.other[observed.token]
+    of_first, of_second = (_label_if_read(habits, marked, one, observed) for one in readings)
     log = np.zeros((N, len(_RHO)))
     for node, rho in enumerate(_RHO):
-        mixed = said.weight * np.log(rho * of_first + (1 - rho) * of_second)
-        log[:, node] = np.bincount(said.token, mixed, minlength=N)
-    first, second = habits.common[said.one], habits.common[said.other]
+        mixed = observed.weight * np.log(rho * of_first + (1 - rho) * of_second)
+        log[:, node] = np.bincount(observed.token, mixed, minlength=N)
+    first, second = habits.common[observed.one], habits.common[observed.other]
     of_pair = habits.ambiguous * 2 * first * second / (1 - (habits.common**2).sum())
     alone = (1 - habits.ambiguous) * np.stack([first, second], axis=1)
     prior = np.concatenate([alone, of_pair[:, None] * _WEIGHTS], axis=1)
     log -= log.max(axis=1, keepdims=True)
     belief = prior * np.exp(log)
     belief /= belief.sum(axis=1, keepdims=True)
-    told = belief[:, 2:].sum(axis=1)
+    found = belief[:, 2:].sum(axis=1)
 
-    took_first = np.zeros(len(said.token))
+    took_first = np.zeros(len(observed.token))
     for node, rho in enumerate(_RHO):
-        took_first += belief[said.token, node] * rho * of_first / (rho * of_first + (1 - rho) * of_second)
+        took_first += belief[observed.token, node] * rho * of_first / (rho * of_first + (1 - rho) * of_second)
     right, read = np.zeros_like(habits.careful), np.zeros_like(habits.careful)
     slip, common = np.zeros((J, J)), np.zeros(J)
     for one, share in zip(readings, (took_first, 1 - took_first), strict=True):
-        took, as_read = share * said.weight * said.times[said.token], one == said.label
-        whose = said.who * 2 + marked[one]
+        took, as_read = share * observed.weight * observed.times[observed.token], one == observed.label
+        whose = observed.who * 2 + marked[one]
         read += np.bincount(whose, took, minlength=read.size).reshape(read.shape)
         right += np.bincount(whose[as_read], took[as_read], minlength=read.size).reshape(read.shape)
-        slip += np.bincount(one * J + said.label, np.where(as_read, 0.0, took), minlength=J * J).reshape(J, J)
+        slip += np.bincount(one * J + observed.label, np.where(as_read, 0.0, took), minlength=J * J).reshape(J, J)
         common += np.bincount(one, took, minlength=J)
     usual = (right.sum(axis=0) + 1 - _START) / (read.sum(axis=0) + 1)
     careful = (right + _LABELS_BEHIND * usual) / (read + _LABELS_BEHIND)
     slip += habits.common * (1 - np.eye(J))
     slip /= slip.sum(axis=1, keepdims=True)
-    there = np.bincount(said.token, minlength=N) > 0
-    ambiguous = float(((told * said.times)[there].sum() + _START) / (said.times[there].sum() + 1))
-    return told, _Habits(careful, slip, (common + 1) / (common.sum() + J), ambiguous)
+    there = np.bincount(observed.token, minlength=N) > 0
+    ambiguous = float(((found * observed.times)[there].sum() + _START) / (observed.times[there].sum() + 1))
+    return found, _Habits(careful, slip, (common + 1) / (common.sum() + J), ambiguous)
 
 
-def _said_if_read(habits: _Habits, marked: Integers, reading: Integers, said: _Said) -> Floats:
+def _label_if_read(habits: _Habits, marked: Integers, reading: Integers, observed: _Observed) -> Floats:
     """``[E]`` The probability of every label if its annotator read this."""
-    careful = habits.careful[said.who, marked[reading]]
-    as_read = reading == said.label
-    return np.where(as_read, careful, (1 - careful) * habits.slip[reading, said.label]) + np.finfo(np.float64).tiny
+    careful = habits.careful[observed.who, marked[reading]]
+    as_read = reading == observed.label
+    return np.where(as_read, careful, (1 - careful) * habits.slip[reading, observed.label]) + np.finfo(np.float64).tiny
 
 
-def _by_type(told: Floats, counts: Floats, tagset: TagSet) -> dict[str, float]:
+def _by_type(found: Floats, counts: Floats, tagset: TagSet) -> dict[str, float]:
     """Of the tokens that someone gave a type, the share that is ambiguous."""
     names = tagset.labels if tagset.outside is None else tagset.span_types
     shares = {}
     for name in names:
         columns = [j for j, (_, kind) in enumerate(tagset.parts) if kind == name and j != tagset.outside]
         given = counts[:, columns].sum(axis=1) > 0
-        shares[name] = float(told[given].mean()) if given.any() else 0.0
+        shares[name] = float(found[given].mean()) if given.any() else 0.0
     return shares

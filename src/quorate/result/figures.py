@@ -182,10 +182,12 @@ def _draw_heat(
 
 def _draw_bars(axes: Any, matrix: Floats, labels: Sequence[str], above: str, beside: str) -> None:
     J = len(labels)
-    truth, said = (grid.ravel() for grid in np.meshgrid(np.arange(J), np.arange(J), indexing="ij"))
-    right = truth == said
+    truth, label = (grid.ravel() for grid in np.meshgrid(np.arange(J), np.arange(J), indexing="ij"))
+    right = truth == label
     colours = np.where(right, _HUES[0], _HUES[1])
-    axes.bar3d(said - 0.35, truth - 0.35, np.zeros(J * J), 0.7, 0.7, matrix.ravel(), color=colours.tolist(), shade=True)
+    axes.bar3d(
+        label - 0.35, truth - 0.35, np.zeros(J * J), 0.7, 0.7, matrix.ravel(), color=colours.tolist(), shade=True
+    )
     axes.set_xticks(np.arange(J), labels, fontsize=5)
     axes.set_yticks(np.arange(J), labels, fontsize=5)
     axes.set_zlim(0, 1)
@@ -243,12 +245,12 @@ def _versions(consensus: Consensus, tagset: TagSet) -> list[tuple[str, list[Span
     document = consensus.document
     given = [*sorted(document.annotations.items()), *([("gold", document.gold)] if document.gold is not None else [])]
     if tagset.scheme is not Scheme.PLAIN:
-        said = [(name, tagset.pieces(hard_tags(tags))) for name, tags in given]
-        return [("consensus", in_pieces(consensus.spans)), *said]
+        labels = [(name, tagset.pieces(hard_tags(tags))) for name, tags in given]
+        return [("consensus", in_pieces(consensus.spans)), *labels]
     sure = consensus.token_confidence.tolist()
     own = [Span(at, at + 1, tag, sure[at]) for at, tag in enumerate(consensus.tags)]
-    said = [(name, [Span(n, n + 1, tag) for n, tag in enumerate(hard_tags(tags)) if tag]) for name, tags in given]
-    return [("consensus", own), *said]
+    labels = [(name, [Span(n, n + 1, tag) for n, tag in enumerate(hard_tags(tags)) if tag]) for name, tags in given]
+    return [("consensus", own), *labels]
 
 
 def _note(span: Span, *, own: bool) -> str:

@@ -56,14 +56,14 @@ def most_ambiguous(corpus: Corpus, n: int) -> list[AmbiguousDocument]:
 
 
 def _words(document: Document, probability: np.ndarray) -> list[TwoReadings]:
-    said = [hard_tags(tags) for tags in document.annotations.values()]
+    labels = [hard_tags(tags) for tags in document.annotations.values()]
     return [
-        TwoReadings(place, document.tokens[place], float(probability[place]), _given(place, said))
+        TwoReadings(place, document.tokens[place], float(probability[place]), _given(place, labels))
         for place in np.flatnonzero(probability >= _LIKELY).tolist()
     ]
 
 
-def _given(place: int, said: list[tuple[str | None, ...]]) -> dict[str, int]:
+def _given(place: int, labels: list[tuple[str | None, ...]]) -> dict[str, int]:
     """How many gave each label to a token, most first."""
-    times = Counter(str(tags[place]) for tags in said if tags[place] is not None)
+    times = Counter(str(tags[place]) for tags in labels if tags[place] is not None)
     return dict(sorted(times.items(), key=lambda item: (-item[1], item[0])))

@@ -1,6 +1,6 @@
 """What annotators would say: the share of them that would give each label to each token, learned without gold.
 
-Hide each annotator of a document in turn, and learn what they said from what the others said. The score of label j at
+Hold out each annotator of a document in turn, and learn their labels from those of the others. The score of label j at
 token t is linear in a few features of it, with weights for each role of a label (outside, first of a span, inner …):
 
     p(y = j) ∝ exp(w_role(j) · φ(t, j)),
@@ -35,7 +35,7 @@ _RINGS = ((1, 1), (2, 4), (5, 16))  # tokens to either side whose mean shares ar
 _NUMBERS = 180_000  # tokens times labels that are learned from: half as many cost 4 % of cross entropy on NER
 _RIDGES = (10.0, 100.0, 1000.0)
 _PASSES, _FEW_PASSES = 60, 20  # of descent: for the weights, and to choose a ridge
-_FEWEST_PAIRS = 20  # of a document and an annotator who can be hidden in it, below which nothing is learned
+_FEWEST_PAIRS = 20  # of a document and an annotator who can be held out of it, below which nothing is learned
 _HABIT_PRIOR = 1.0  # documents of the crowd's mean in each annotator's habit
 _OF_TARGET = 2  # features that say who is asked, the last
 _BLOCK = 1 << 17  # tokens times labels that are predicted at once
@@ -97,16 +97,18 @@ class ShareModel:
         doc_start, place = laid_end_to_end(encoded.doc_start[doc[able]], lengths[doc[able]])
         number = np.full(len(doc), -1)
         number[able] = np.arange(len(able))
-        told = number[pair_of_event] >= 0
-        of = number[pair_of_event[told]]
-        at = token[told] - encoded.doc_start[doc[able]][of] + doc_start[of]
-        said = np.bincount(at * J + label[told], weight[told], minlength=len(place) * J).astype(float).reshape(-1, J)
+        mine = number[pair_of_event] >= 0
+        of = number[pair_of_event[mine]]
+        at = token[mine] - encoded.doc_start[doc[able]][of] + doc_start[of]
+        observed = (
+            np.bincount(at * J + label[mine], weight[mine], minlength=len(place) * J).astype(float).reshape(-1, J)
+        )
         others = (summed[doc[able]] - habits[able]) / (present[doc[able]] - 1)[:, None]
-        hidden = _View(np.maximum(counts[place] - said, 0.0), doc_start, others)
-        features = _features(hidden, encoded.tagset, prior, habits[able])
+        rest = _View(np.maximum(counts[place] - observed, 0.0), doc_start, others)
+        features = _features(rest, encoded.tagset, prior, habits[able])
         fold = np.repeat(lots.document[doc[able]] % np.uint64(2) == 0, np.diff(doc_start))
         roles = _roles(encoded.tagset)
-        return cls(encoded, view, everyone, prior, _fitted(features, said, roles, fold))
+        return cls(encoded, view, everyone, prior, _fitted(features, observed, roles, fold))
 
     def shares(self) -> Floats:
         """``[N, J]`` The share of annotators that would give each label to each token."""
@@ -115,7 +117,7 @@ class ShareModel:
     def of(self, name: str) -> Floats:
         """``[N, J]`` The probability that this annotator gives each label to each token; of a stranger, anybody's.
 
-        The own labels of whoever labelled a document count among those that are known of it.
+        The own labels of an annotator who labelled a document count among those that are known of it.
         """
         if name not in self.encoded.annotators:
             return self.shares()
@@ -147,7 +149,7 @@ class ShareModel:
 
 
 def through_confusion(encoded: Crowd, posterior: Floats) -> Floats:
-    """``[N, J]`` What annotators would say where none can be hidden: the posterior through the crowd's confusion.
+    """``[N, J]`` What annotators would say where none can be held out: the posterior through the crowd's confusion.
 
     >>> import quorate
     >>> from quorate.crowd.encode import encode
@@ -166,7 +168,7 @@ def _habits(
 ) -> tuple[Floats, Floats]:
     """``[U, J]`` The habit of each document's annotators, the document left out, and ``[K, J]`` of everybody.
 
-    A long document counts as the square root of its length, since what is said of its tokens hangs together.
+    A long document counts as the square root of its length, since labels of its tokens are correlated.
     """
     length = given.sum(axis=1, keepdims=True)
     given = given / np.sqrt(np.maximum(length, 1.0))
@@ -175,9 +177,9 @@ def _habits(
     compared = (present[doc] > 1)[:, None]
     given, expected = given * compared, expected * compared
     usual = _HABIT_PRIOR * prior * (given.sum() / max(int(compared.sum()), 1))
-    said, of_others = _summed(given, who, K), _summed(expected, who, K)
-    without = np.log((said[who] - given + usual) / (of_others[who] - expected + usual))
-    return without, np.log((said + usual) / (of_others + usual))
+    observed, of_others = _summed(given, who, K), _summed(expected, who, K)
+    without = np.log((observed[who] - given + usual) / (of_others[who] - expected + usual))
+    return without, np.log((observed + usual) / (of_others + usual))
 
 
 def _summed(rows: Floats, number: Integers, n: int) -> Floats:
@@ -246,7 +248,7 @@ def _softmax(scores: Floats) -> Floats:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def _fitted(features: Floats, said: Floats, roles: Integers, fold: NDArray[np.bool_]) -> tuple[_Fit, _Fit]:
+def _fitted(features: Floats, observed: Floats, roles: Integers, fold: NDArray[np.bool_]) -> tuple[_Fit, _Fit]:
     """Weights without and with who is asked; ``fold`` parts the tokens in two by documents, to choose the ridge by."""
     mean, spread = features.mean(axis=(0, 1)), features.std(axis=(0, 1)) + 1e-6
     features = (features - mean) / spread
@@ -256,40 +258,40 @@ def _fitted(features: Floats, said: Floats, roles: Integers, fold: NDArray[np.bo
             return float(abs(np.log(ridge / _RIDGES[1])))
         wrong = 0.0
         for part in (fold, ~fold):
-            weights = _descended(features[part], said[part], roles, ridge / 2, _FEW_PASSES)
+            weights = _descended(features[part], observed[part], roles, ridge / 2, _FEW_PASSES)
             p = _softmax(_scores(features[~part], weights, roles))
-            wrong -= float((said[~part] * np.log(np.maximum(p, 1e-12))).sum())
+            wrong -= float((observed[~part] * np.log(np.maximum(p, 1e-12))).sum())
         return wrong
 
     ridge = min(_RIDGES, key=off)
     anybody, somebody = (
-        _Fit(_descended(features[..., :n], said, roles, ridge, _PASSES), mean[:n], spread[:n])
+        _Fit(_descended(features[..., :n], observed, roles, ridge, _PASSES), mean[:n], spread[:n])
         for n in (features.shape[2] - _OF_TARGET, features.shape[2])
     )
     return anybody, somebody
 
 
-def _descended(features: Floats, said: Floats, roles: Integers, ridge: float, passes: int) -> Floats:
-    """``[roles, F + 1]`` The weights of the least loss: −Σ ln p(said) + ridge/2 Σ w²."""
+def _descended(features: Floats, observed: Floats, roles: Integers, ridge: float, passes: int) -> Floats:
+    """``[roles, F + 1]`` The weights of the least loss: −Σ ln p(observed) + ridge/2 Σ w²."""
     from scipy.optimize import minimize  # slow to load, and needed only here
 
     shape = (int(roles.max()) + 1, features.shape[2] + 1)
     flat_rows = [features[:, roles == role].reshape(-1, features.shape[2]) for role in range(shape[0])]
-    seen = said.sum(axis=1, keepdims=True)
+    seen = observed.sum(axis=1, keepdims=True)
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         weights = flat.reshape(shape)
-        scores = np.zeros(said.shape)
+        scores = np.zeros(observed.shape)
         for role, (row, own) in enumerate(zip(weights, flat_rows, strict=True)):
-            scores[:, roles == role] = (np.einsum("nf,f->n", own, row[:-1]) + row[-1]).reshape(len(said), -1)
+            scores[:, roles == role] = (np.einsum("nf,f->n", own, row[:-1]) + row[-1]).reshape(len(observed), -1)
         p = _softmax(scores)
-        off = seen * p - said
+        off = seen * p - observed
         slope = np.zeros(shape)
         for role, own in enumerate(flat_rows):
             here = off[:, roles == role]
             slope[role, :-1] = np.einsum("nf,n->f", own, here.ravel())  # not BLAS, whose threads wait for each other
             slope[role, -1] = here.sum()
-        value = -float((said * np.log(np.maximum(p, 1e-12))).sum()) + ridge / 2 * float((flat**2).sum())
+        value = -float((observed * np.log(np.maximum(p, 1e-12))).sum()) + ridge / 2 * float((flat**2).sum())
         return value, slope.ravel() + ridge * flat
 
     found = minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": passes})

@@ -78,7 +78,7 @@ const LABELS = D.labels_of_model;
 
 function axisName(label, wide) { return label.length > wide ? label.slice(0, wide - 1) + "…" : label; }
 
-// One matrix, thousandths by row: what is said (columns) when the truth is (rows).
+// One matrix, thousandths by row: what label is given (columns) when the truth is (rows).
 function heatmap(values, offset, { compact }) {
   const J = LABELS.length, cell = compact ? (J > 6 ? 22 : 30) : J > 12 ? 24 : 31;
   const wide = Math.min(8, Math.max(...LABELS.map((label) => label.length)));

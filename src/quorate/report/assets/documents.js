@@ -9,12 +9,12 @@ const consensusSpans = (doc) =>
 const leastSpan = (doc) => Math.min(1, ...consensusSpans(doc).map((span) => span[3]));
 const differs = (one, other) => one.some((code, at) => other[at] >= 0 && code !== other[at]);
 const disagreement = (doc) =>
-  doc.said.length ? doc.said.filter(([, codes]) => differs(doc.tags, codes)).length / doc.said.length : 0;
+  doc.labels.length ? doc.labels.filter(([, codes]) => differs(doc.tags, codes)).length / doc.labels.length : 0;
 
 EVERY_DOC.forEach((doc, rank) => {
   doc.rank = rank;
   doc.haystack = (doc.id + " " + words(doc, 0, doc.tokens.length)).toLowerCase();
-  doc.kinds = new Set([doc.tags, ...doc.said.map(([, codes]) => codes)].flatMap((codes) => spansOf(codes).map((span) => span[2])));
+  doc.kinds = new Set([doc.tags, ...doc.labels.map(([, codes]) => codes)].flatMap((codes) => spansOf(codes).map((span) => span[2])));
 });
 
 function documentsSection() {
@@ -73,7 +73,7 @@ function refilter() {
     if (label.value && !doc.kinds.has(label.value)) return false;
     if (sure.value < 100 && doc.confidence > sure.value / 100) return false;
     if (k !== null) {
-      const version = doc.said.find(([who_]) => who_ === k);
+      const version = doc.labels.find(([who_]) => who_ === k);
       if (!version || (on("doc-against") && !differs(doc.tags, version[1]))) return false;
     }
     if (on("doc-vote") && !differs(doc.tags, doc.vote)) return false;
@@ -127,7 +127,7 @@ function documentCard(doc) {
 }
 
 function agreeing(doc) {
-  const n = doc.said.length, same = doc.said.filter(([, codes]) => !differs(doc.tags, codes)).length;
+  const n = doc.labels.length, same = doc.labels.filter(([, codes]) => !differs(doc.tags, codes)).length;
   if (!n) return "nobody annotated it";
   if (n === 1) return same ? "its one annotator agrees" : "its one annotator disagrees";
   return same === n ? `all ${n} annotators agree` : `${same || "none"} of ${n} annotators ${same === 1 ? "agrees" : "agree"}`;
@@ -165,7 +165,7 @@ function columnsOf(doc, versions) {
 function versionsTable(doc) {
   const selected = selectionOf(doc), checked = review.get(doc.id);
   const mine = checked && checked.tags.map((tag) => D.tags.indexOf(tag));
-  const versions = [doc.tags, ...doc.said.map(([, codes]) => codes), doc.vote, doc.gold, mine].filter(Boolean);
+  const versions = [doc.tags, ...doc.labels.map(([, codes]) => codes), doc.vote, doc.gold, mine].filter(Boolean);
   const columns = columnsOf(doc, versions);
   const unfold = () => { docView.unfolded.add(doc.id); redraw(doc); focusIn(doc, "button.token"); };
   const heads = columns.map(([at, end]) => h("th", { scope: "col" }, end - at > 1
@@ -183,7 +183,7 @@ function versionsTable(doc) {
     h("tbody", {},
       checked ? row("Your review", "", mine, true, false) : null,
       row("Consensus", "", doc.tags, true, false),
-      doc.said.map(([k, codes]) => row(PEOPLE[k].name, PEOPLE[k].kind, codes, false, true)),
+      doc.labels.map(([k, codes]) => row(PEOPLE[k].name, PEOPLE[k].kind, codes, false, true)),
       doc.vote ? row("Majority vote", "", doc.vote, false, true) : null,
       doc.gold ? row("Gold", "", doc.gold, false, true) : null)));
 }
@@ -216,7 +216,7 @@ function whyPart(doc) {
   return [
     h("h3", {}, "Why"),
     h("p", { class: "small soft" }, "How much each annotator moves the probability of a span, all else as it is: to the right they speak for it, to the left against it. ",
-      "Nothing is fitted again; only what they said here is taken away."),
+      "Nothing is fitted again; only their labels here are taken away."),
     asked.length ? h("div", { class: "why" }, asked.map((one) => spanCard(doc, one))) : h("p", { class: "small" }, "Nobody marked anything here."),
     h("h3", {}, "What would change without them"),
     turns.length ? h("ul", { class: "turns" }, turns.map(([a, gone, come]) => h("li", {}, "Without ", h("b", {}, PEOPLE[why.who[a]].name), ": ",

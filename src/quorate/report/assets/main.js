@@ -160,7 +160,7 @@ function fitSection() {
         h("div", {}, h("p", { class: "small soft" }, "The bound says how well the model explains what the annotators did. It never falls. A higher one does not always mean a better consensus: compare methods by gold, not by their bounds.")))]
       : h("p", { class: "intro" }, "This method counts; nothing is fitted."),
     h("h3", {}, "Settings"),
-    D.chosen.length ? h("ul", { class: "soft" }, D.chosen.map((sentence) => h("li", {}, sentence))) : null,
+    D.changes.length ? h("ul", { class: "soft" }, D.changes.map((sentence) => h("li", {}, sentence))) : null,
     settings.element,
     D.inputs.length ? h("p", { class: "small soft" }, "Read from ", D.inputs.map((name, n) => [n ? ", " : "", h("code", {}, name)]), ".") : null,
   ];

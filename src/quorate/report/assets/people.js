@@ -23,11 +23,11 @@ function between([, low, high]) {
 }
 
 function shareCell(person, kind, bad) {
-  const told = person.habits[kind], crowd = D.annotators.habits[kind];
-  if (!told) return h("span", { class: "faint" }, "–");
-  const high = bad && told[0] >= 0.1 && told[0] > 1.5 * (crowd || 0);
-  return h("span", { class: high ? "share high" : bad ? "share" : "share good", title: `95%: ${between(told)}; the crowd: ${pct(crowd)}` },
-    pct(told[0]), h("i", { style: { width: `${Math.min(100, 100 * told[0])}%` } }));
+  const share = person.habits[kind], crowd = D.annotators.habits[kind];
+  if (!share) return h("span", { class: "faint" }, "–");
+  const high = bad && share[0] >= 0.1 && share[0] > 1.5 * (crowd || 0);
+  return h("span", { class: high ? "share high" : bad ? "share" : "share good", title: `95%: ${between(share)}; the crowd: ${pct(crowd)}` },
+    pct(share[0]), h("i", { style: { width: `${Math.min(100, 100 * share[0])}%` } }));
 }
 
 function kindChip(kind) {
@@ -38,8 +38,8 @@ function kindChip(kind) {
 const shareColumn = ([key, label, title, bad]) => ({
   key, label, title, num: true, value: (row) => row.habits[key]?.[0] ?? null, cell: (row) => shareCell(row, key, bad) });
 
-// How those are shown who are judged by all that they say: people and, with fewer columns beside their groups, models.
-function speakerColumns(rows, few) {
+// How those are shown who are judged by all their labels: people and, with fewer columns beside their groups, models.
+function labelColumns(rows, few) {
   const from = Math.max(0, Math.min(...rows.map((row) => row.low ?? row.accuracy ?? 1)) - 0.02);
   return [
     ...(few ? [] : [{ key: "labels", label: "Labels", num: true, title: "Labels given, one a token", value: (row) => row.labels, cell: (row) => int(row.labels) }]),
@@ -56,8 +56,8 @@ function speakerColumns(rows, few) {
 // Rules are judged by what they mark: how often it is right, and how much of what there is it is.
 function ruleColumns() {
   const withInterval = (key) => (row) => {
-    const told = row.habits[key];
-    return told ? [intervalChart(told[1], told[0], told[2], 0), " ", pct(told[0]), h("span", { class: "unseen" }, `, from ${pct(told[1])} to ${pct(told[2])}`)] : "–";
+    const share = row.habits[key];
+    return share ? [intervalChart(share[1], share[0], share[2], 0), " ", pct(share[0]), h("span", { class: "unseen" }, `, from ${pct(share[1])} to ${pct(share[2])}`)] : "–";
   };
   const column = (key, label, title) => ({ key, label, title, num: true, value: (row) => row.habits[key]?.[0] ?? null, cell: withInterval(key) });
   return [
@@ -74,12 +74,12 @@ function bestTypes(row) {
   return marked.sort((one, other) => other.precision[1] - one.precision[1]).slice(0, 3);
 }
 
-// With whom they err together, and what those are worth; under the name that their profiles give the group.
+// With whom their errors are correlated, and what those are worth; under the name that their profiles give the group.
 function groupColumn(rows) {
-  if (!rows.some((row) => row.team !== null || row.errs_with !== null)) return [];
-  const group = (row) => (row.errs_with === null ? null : D.annotators.together[row.errs_with]);
-  return [{ key: "team", label: "Same mistakes as", title: "Who makes the same mistakes, and what their votes count as: what they have in common counts once",
-    value: (row) => row.team ?? (row.errs_with === null ? null : `${row.errs_with + 1}`),
+  if (!rows.some((row) => row.team !== null || row.together !== null)) return [];
+  const group = (row) => (row.together === null ? null : D.annotators.together[row.together]);
+  return [{ key: "team", label: "Same mistakes as", title: "Duplicates and annotators with correlated errors, and how many independent votes theirs count as",
+    value: (row) => row.team ?? (row.together === null ? null : `${row.together + 1}`),
     cell: (row) => {
       const found = group(row), others = found ? found.names.filter((name) => name !== row.name) : [];
       if (!found) return row.team ?? "–";
@@ -93,7 +93,7 @@ function sourceTable(source, name, rows) {
   const columns = [
     { key: "name", label: "Annotator", value: (row) => row.name },
     { key: "kind", label: "Kind", value: (row) => row.kind, cell: (row) => kindChip(row.kind) },
-    ...(rules ? ruleColumns() : speakerColumns(rows, group.length > 0)),
+    ...(rules ? ruleColumns() : labelColumns(rows, group.length > 0)),
     ...group,
     ...(D.matrices.groups && D.matrices.groups.length > 1 ? [{ key: "group", label: "Group", num: true, title: "The group of like annotators, below",
       value: (row) => row.group, cell: (row) => (row.group === null ? "–" : row.group + 1) }] : []),
@@ -119,11 +119,11 @@ function peopleSection() {
       h("b", {}, "Bits"), " say how much one label tells about the truth. ",
       PLAIN ? null : "The shares on the right compare each annotator's spans with the consensus: exact, shifted, in pieces, of another type and missed add up to all of its spans. Mistakes well above the crowd's are bold. "] : null,
       "Open a name to see the mistakes behind the numbers."),
-    votesPart(),
+    correlatedPart(),
     h("div", { class: "toolbar" }, h("label", { class: "field grow" }, "Find an annotator", search)),
     peopleTables.map(({ source, name, table }) => [
       apart ? h("h3", {}, name) : null,
-      source === "rules" && !PLAIN ? h("p", { class: "intro" }, "Rules, and others that mark so little that their silence says next to nothing, are judged by what they do mark: ",
+      source === "rules" && !PLAIN ? h("p", { class: "intro" }, "Rules, and other sources that abstain, are judged by what they do mark: ",
         h("b", {}, "precision"), " is how often that is right, ", h("b", {}, "coverage"), " how much of what there is to mark it is.") : null,
       table.element]),
     differencesPart(),
@@ -131,10 +131,11 @@ function peopleSection() {
   ];
 }
 
-function votesPart() {
-  const { votes, together } = D.annotators;
-  if (!together.length) return null;
-  return h("p", {}, votes ? `${fixed(votes[0], 1)} annotators a document count as ${fixed(votes[1], 1)}, as some make the same mistakes: what they have in common counts once.` : "Some annotators make the same mistakes: what they have in common counts once.");
+function correlatedPart() {
+  const { together } = D.annotators, parts = [];
+  if (together.some((one) => one.merged)) parts.push("Duplicates marked the same wherever both looked: they count as one annotator. ");
+  if (together.some((one) => !one.merged)) parts.push("Where the errors of some are correlated, what they have in common counts once.");
+  return parts.length ? h("p", {}, parts) : null;
 }
 
 // Of the spans that only one side has, whose version the consensus took.
@@ -177,11 +178,11 @@ function personPanel(row) {
 function habitsTable(row) {
   const lines = HABITS.flatMap(([key, label, title]) => [[key, label, title],
     ...(key === "shifted" ? Object.entries(WAYS).map(([way, name]) => [way, name, null]).filter(([way]) => row.habits[way]?.[0] > 0) : [])]);
-  const told = lines.filter(([key]) => row.habits[key]);
-  if (!told.length) return null;
+  const known = lines.filter(([key]) => row.habits[key]);
+  if (!known.length) return null;
   return [h("h3", {}, "What they do with spans"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${person(row.name)} does with spans` },
     h("table", { class: "habits" }, h("thead", {}, h("tr", {}, ["", "Share", "95% interval", "The crowd"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
-      h("tbody", {}, told.map(([key, label, title]) => h("tr", {}, h("th", { scope: "row", class: title ? null : "way", title }, IN_FULL[key] || label),
+      h("tbody", {}, known.map(([key, label, title]) => h("tr", {}, h("th", { scope: "row", class: title ? null : "way", title }, IN_FULL[key] || label),
         h("td", { class: "num" }, pct(row.habits[key][0])), h("td", { class: "num soft" }, between(row.habits[key])),
         h("td", { class: "num soft" }, pct(D.annotators.habits[key])))))))];
 }

@@ -29,12 +29,12 @@ function keep() { store(STORE, JSON.stringify([...review].map(([id, { tags, time
 
 function keepNotes() { store(NOTES_STORE, JSON.stringify([...notes])); }
 
-function settle(doc, tags, said) {
+function settle(doc, tags, done) {
   review.set(doc.id, checkedOf(tags, new Date().toISOString()));
   keep();
   redraw(doc);
   drawReviewBar();
-  announce(`${doc.id}: ${said}`);
+  announce(`${doc.id}: ${done}`);
 }
 
 const takeVersion = (doc, codes) => settle(doc, tagsOf(spansOf(codes), doc.tokens.length).map((tag, at) =>
@@ -152,11 +152,11 @@ function forget() {
 
 function exportReview() { download("review.jsonl", [...review.keys()].map((id) => DOC_BY_ID.get(id))); }
 
-// Who, when, why and of which version: what nobody said is left out.
+// Who, when, why and of which version: what is not known is left out.
 function decisionOn(doc) {
   const { tags, time } = review.get(doc.id);
-  const said = { reviewer, time, note: notes.get(doc.id), version: D.of_version, layer: D.layer };
-  return { id: doc.id, tokens: doc.tokens, tags, ...Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined && value !== null && value !== "")) };
+  const about = { reviewer, time, note: notes.get(doc.id), version: D.of_version, layer: D.layer };
+  return { id: doc.id, tokens: doc.tokens, tags, ...Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined && value !== null && value !== "")) };
 }
 
 function download(name, checked) {
