@@ -13,7 +13,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfil
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PINNED := $(if $(LOCKED),--constraint requirements-dev.lock)
 
-.PHONY: demo check test test-long coverage test-wheel fuzz lint bench docs figures paper dist lock sbom clean
+.PHONY: demo check test test-long coverage test-wheel fuzz lint bench docs paper crowds dist lock sbom clean
 
 demo: $(VENV)/.ready
 	$(BIN)/quorate demo
@@ -66,10 +66,6 @@ bench: $(VENV)/.ready-dev
 docs: $(VENV)/.ready-dev
 	$(BIN)/python -m sphinx --fresh-env --write-all --fail-on-warning --keep-going --quiet docs build/docs
 
-# All figures that the pages show, drawn anew from the real crowds beside the checkout.
-figures: $(VENV)/.ready-dev
-	$(BIN)/python benchmarks/figures.py --test
-
 $(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard native/*)
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) $(PINNED) --editable .
@@ -79,8 +75,12 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	$(PIP) $(PINNED) --editable '.[dev]'
 	touch $@
 
+# The two pages with figures of accuracy.
 paper: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/paper.py --test -o docs/paper.md
+
+crowds: $(VENV)/.ready-dev
+	$(BIN)/python benchmarks/crowds.py --test --without each -o docs/crowds.md
 
 # The sources, and a wheel for every platform, all built here.
 dist:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 import arrays
 import options
+from common import bsc_seq
 from quorate.crowd.crowd import Crowd
 from quorate.model import loop
 from quorate.model.engines import plain
@@ -156,11 +157,11 @@ def part_by_part(path: str, output: str, started: str) -> None:
     with steps.step("engine, with both"):
         engine = JaxEngine(encoded)
     with steps.step("start from votes"):
-        model = loop.initial_model(engine, arrays.model_of(encoded), encoded.cells)
+        model = loop.initial_model(engine, arrays.model_of(encoded), encoded)
     with steps.step("first pass"):
-        loop.fit(engine, model, encoded.cells, start=Start.PRIOR, max_passes=1)
+        loop.fit(engine, model, encoded, start=Start.PRIOR, max_passes=1)
     with steps.step("20 passes"):
-        fit = loop.fit(engine, model, encoded.cells, start=Start.PRIOR, max_passes=20, tolerance=NEVER)
+        fit = loop.fit(engine, model, encoded, start=Start.PRIOR, max_passes=20, tolerance=NEVER)
     with steps.step("decode"):
         decoded = loop.decode(engine, fit.model, encoded.cells, posteriors=False)
     with steps.step("write"):
@@ -195,22 +196,22 @@ def from_file_to_file(path: str, output: str, started: str, engine: Literal["jax
 
         jax.devices()
     import quorate
-    from quorate.choose import silence
     from quorate.estimators import bsc
+    from quorate.model import fit
+    from quorate.model.engines.factory import Engines
 
     steps = Steps()
     print(f"accelerator:   {'start, imports, the device':<28} {time.time() - float(started):7.2f} s", flush=True)
-    steps.around(silence, "coverage", "  who is silent")
-    steps.around(bsc.BSC, "_engine", "  engine, with the transfer")
+    steps.around(fit, "changed", "  changes of the crowd")
+    steps.around(Engines, "over", "  engine, with the transfer")
     steps.around(loop, "fit", "  passes")
     steps.around(loop, "decode", "  decode")
     steps.around(bsc, "summarise", "  summaries of annotators")
     steps.around(bsc, "Result", "  result")
-    settings: dict[str, Any] = {"epsilon0": 30.0, "temper": 0.6, "max_iter": 20, "evidence": "tokens"}
     with steps.step("load"):
         corpus = quorate.read(path)
     with steps.step("BSC.fit, which is"):
-        model = quorate.BSC("seq", **settings, probabilities=False, engine=engine).fit(corpus)
+        model = bsc_seq(probabilities=False, engine=engine, adapt=True).fit(corpus)
     with steps.step("Result.write, in JSONL"):
         model.result_.write(output)
     print(f"accelerator:   {'file to file':<28} {time.time() - float(started):7.2f} s", flush=True)
@@ -227,7 +228,7 @@ def small_fits(per_document: int) -> None:
     small = arrays.simulated(20_000, per_document, seed=1)
     engine: Engine = JaxEngine(small)
     engines: list[Engine] = [engine, PlainEngine(small, engine)]
-    fits = [loop.fit(each, arrays.model_of(small), small.cells, max_passes=20) for each in engines]
+    fits = [loop.fit(each, arrays.model_of(small), small, max_passes=20) for each in engines]
     _, theirs = paths(small, fits[1].model, np.arange(small.n_docs))
     decoded = loop.decode(engine, fits[0].model, small.cells).path
     print(

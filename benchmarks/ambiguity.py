@@ -34,11 +34,11 @@ from quorate.corpus.records import Corpus, Document
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CROWDS = {"hallucination-en": None, "hallucination-zh": None, "ner": 1500, "pico": 200}  # documents at most
 Floats = NDArray[np.float64]
-Said = dict[str, tuple[Any, ...]]  # what each annotator said
+Labels = dict[str, tuple[Any, ...]]  # labels of each annotator
 
 
-def parted(corpus: Corpus, n: int, seed: int) -> tuple[Corpus, list[Said]]:
-    """Documents with ``n`` of their annotators, and what the others said."""
+def parted(corpus: Corpus, n: int, seed: int) -> tuple[Corpus, list[Labels]]:
+    """Documents with ``n`` of their annotators, and those of the others."""
     rng = np.random.default_rng(seed)
     kept, held = [], []
     for document in corpus:
@@ -46,7 +46,7 @@ def parted(corpus: Corpus, n: int, seed: int) -> tuple[Corpus, list[Said]]:
         if len(names) <= n:
             continue
         chosen = set(rng.choice(len(names), n, replace=False).tolist())
-        parts: tuple[Said, Said] = ({}, {})
+        parts: tuple[Labels, Labels] = ({}, {})
         for number, name in enumerate(names):
             parts[number not in chosen][name] = document.annotations[name]
         kept.append(Document(document.id, document.tokens, parts[0]))
@@ -54,7 +54,7 @@ def parted(corpus: Corpus, n: int, seed: int) -> tuple[Corpus, list[Said]]:
     return Corpus(kept), held
 
 
-def counted(sequences: list[Said], corpus: Corpus, labels: tuple[str, ...]) -> Floats:
+def counted(sequences: list[Labels], corpus: Corpus, labels: tuple[str, ...]) -> Floats:
     """``[N, J]`` How many gave each token each label."""
     number = {label: j for j, label in enumerate(labels)}
     rows = []
@@ -121,7 +121,7 @@ def floor(everyone: Floats, held: Floats) -> float:
     return float((weight * (n * entropy(everyone) - (n - 1) * without)).sum() / weight.sum())
 
 
-def by_name(result: quorate.Result, held: list[Said]) -> float:
+def by_name(result: quorate.Result, held: list[Labels]) -> float:
     """Each held-out person by their own name."""
     number = {label: j for j, label in enumerate(result.labels)}
     lost, n = 0.0, 0

@@ -22,12 +22,12 @@ import numpy as np
 
 import options
 import quorate
+from common import real, scored
 from quorate import Result, audit
 from quorate.audit.claims import Claims, spans_of
 from quorate.audit.estimate import once
 from quorate.corpus.records import Tag
 from quorate.evaluate.metrics import reliability
-from sources import real, scored
 
 CROWDS = ("ner", "pico", "wikigold-rules", "laptop-rules", "bc5cdr-rules", "conll-rules")
 PRECISIONS = (0.8, 0.9, 0.95)

@@ -1,9 +1,9 @@
 """A Dask cluster on this machine: how it scales, and what becomes of a fit when a worker or the scheduler is killed.
 
 Crowd files of a simulated crowd (three labels, five annotators a document) are read by workers in processes of their
-own, one thread each. One run times passes on one thread of this process, on one worker and on all of them; kills a
-worker in the middle of a pass, then the scheduler, and goes on from the checkpoint with a new cluster. All results are
-compared: with the cluster's own to the last bit, with those of one machine by tags and bounds.
+own, one thread each. One run times passes on one thread of this process, on one worker and on all of them; and kills a
+worker in the middle of a pass, then the scheduler. All results are compared: with the cluster's own to the last bit,
+with those of one machine by tags and bounds.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from distributed import Client
 import options
 import quorate
 import speed
+from common import bsc_seq
 from quorate.model.kernels.cores import available_threads
 from quorate.model.loop import Progress
 from quorate.storage.corpora import store
@@ -101,8 +102,7 @@ def fitted(
         ends.append(time.perf_counter())
         after_pass(step.passes)
 
-    fixed: dict[str, Any] = {"epsilon0": 30.0, "temper": 0.6, "evidence": "tokens", "tagger": None, "start": "votes"}
-    model = quorate.BSC("seq", **fixed, max_iter=passes, tol=0.0, probabilities=False, n_jobs=1, **where)
+    model = bsc_seq(max_iter=passes, tol=0.0, probabilities=False, n_jobs=1, **where)
     began = time.perf_counter()
     model.fit(corpus, progress=watch)
     return Timed(model, ends, time.perf_counter() - began)
@@ -162,19 +162,10 @@ def measure(folder: Path, files: Path, passes: int, n_workers: int) -> None:
         print(
             f"cluster: a worker killed in pass {middle}: {alike(bereft.model, together.model)}, {bereft.seconds:.1f} s"
         )
-        kept = folder / "checkpoint"
         try:
-            fitted(corpus, passes, kill(many.scheduler, middle), cluster=many.address, checkpoint=kept)
+            fitted(corpus, passes, kill(many.scheduler, middle), cluster=many.address)
         except quorate.FitError as error:
             print(f"cluster: the scheduler killed in pass {middle}: {error}", flush=True)
-        size = sum(file.stat().st_size for file in kept.iterdir())
-    with cluster(n_workers, folder) as fresh:
-        done: list[int] = []
-        resumed = fitted(corpus, passes, done.append, cluster=fresh.address, checkpoint=kept)
-    print(
-        f"cluster: started again with a new scheduler, passes {done[0]} to {done[-1]}: "
-        f"{alike(resumed.model, together.model)}; the checkpoint has {size / 1e6:.1f} MB"
-    )
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ import numpy as np
 
 import options
 import quorate
+from common import bsc_seq
 from quorate.crowd.encode import encode
-from quorate.estimators.bsc import BSC
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CROWDS = ("ner", "pico", "sparse")
@@ -47,8 +47,8 @@ def real(path: Path) -> None:
     began = time.perf_counter()
     encoded = encode(corpus, corpus.tagset())
     encoding = time.perf_counter() - began
-    BSC("seq", epsilon0=30.0, temper=0.6, max_iter=1).fit(corpus)
-    fits = [BSC("seq", epsilon0=30.0, temper=0.6, max_iter=20, tol=0.0).fit(corpus).trace_.seconds for _ in range(3)]
+    bsc_seq(max_iter=1).fit(corpus)
+    fits = [bsc_seq(tol=0.0).fit(corpus).trace_.seconds for _ in range(3)]
     fit = min(fits)
     labels, cells = len(encoded.event_cell), len(encoded.cells.label)
     print(f"{name}: {len(corpus):,} documents, {encoded.n_tokens:,} tokens, {labels:,} labels, {cells:,} cells")
@@ -58,7 +58,7 @@ def real(path: Path) -> None:
         f"{20 / fit:.0f} passes/s, {20 * encoded.n_tokens / fit / 1e6:.2f} M tokens/s"
     )
     tags, votes = (
-        BSC("seq", epsilon0=30.0, temper=0.6, max_iter=1).fit(corpus).result_.tags,
+        bsc_seq(max_iter=1).fit(corpus).result_.tags,
         quorate.aggregate(corpus, "mv").tags,
     )
     print(f"{name}: strict F1 of all {len(corpus):,} documents {best_of_five(tags, votes):.3f} s")
@@ -122,9 +122,9 @@ def sparse() -> None:
 def sparse_fit() -> None:
     corpus = sparse_corpus()
     began = time.perf_counter()
-    model = BSC("seq", epsilon0=30.0, temper=0.6, max_iter=5, tol=0.0).fit(corpus)
+    model = bsc_seq(max_iter=5, tol=0.0).fit(corpus)
     took = time.perf_counter() - began
-    cells = len(model._model.annotators.arrays()["annotators"])
+    cells = len(model.fitted_.model.annotators.arrays()["annotators"])
     print(
         f"sparse: {len(corpus.annotators):,} annotators, {len(model.tagset_.labels)} labels, "
         f"{int(model.annotators_.n_labels.sum()):,} labels given, {cells:,} cells"

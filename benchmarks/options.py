@@ -13,7 +13,7 @@ def parser_of(docstring: str | None) -> ArgumentParser:
 
 
 def scores_splits(parser: ArgumentParser) -> ArgumentParser:
-    """A benchmark that scores against gold: against that of dev, unless it is told to report."""
+    """A benchmark that scores against gold: against that of dev, unless asked to report."""
     parser.add_argument(
         "--test", action="store_true", help="score the test splits too: to report what was decided, not to decide"
     )

@@ -146,7 +146,7 @@ figures. Made by `{command}` on {date}, quorate {version}, seed none, two cores.
 
 The third set, ARG, is not published with its expert labels, so it cannot be scored here; if you have it, load
 it as JSONL ([formats](formats.md)). All methods are fitted on every document without gold; the {split} split is scored.
-Settings are quorate's defaults, chosen on the dev splits, but with some looks at test ([settings](settings.md));
+Settings are those of the methods ([settings](settings.md)), chosen on the dev splits, but with some looks at test;
 *untempered* is `temper` 1 and `epsilon0` 10, closer to the paper, which tuned its priors on dev for each method. As in
 the paper, methods without transitions (`notrans` is its "\\T") take each token's most probable label (`--decode
 token`), and the rivals among them see tags as given (`--invalid keep`)."""

@@ -1,6 +1,6 @@
 """Ours against crowd-kit on the NER crowd, in one run: ``python benchmarks/rivals.py``.
 
-Both get their input laid out as they take it (crowd-kit a DataFrame of labels, ours a prepared corpus); what is timed
+Both get their input laid out as they take it (crowd-kit a DataFrame of labels, ours a crowd of arrays); what is timed
 is fit and output, and the least of five runs counts. Reads ../shared/data/ner.jsonl.gz.
 """
 
@@ -17,9 +17,10 @@ from typing import Any
 import options
 import quorate
 from quorate.corpus.tags import Invalid
-from quorate.estimators.capabilities import Tunes
+from quorate.crowd.crowd import Crowd
 from quorate.estimators.methods import estimator
-from quorate.model.prepared import prepare
+from quorate.model.fit import fit_and_decode
+from quorate.model.prepared import crowd_of
 from quorate.model.settings import Decode
 from quorate.model.votes import majority
 
@@ -52,24 +53,23 @@ def compare() -> None:
         ],
         columns=["task", "worker", "label"],
     )
-    prepared = prepare(corpus, None, Invalid.KEEP)
+    seen = crowd_of(corpus, None, Invalid.KEEP)
     models: dict[str, Any] = {
         "ds": estimator("ds", tol=0.0),
         "mace": estimator("mace", tol=0.0, n_init=1),
         "hmm-crowd": estimator("hmm-crowd", tol=0.0),
     }
     theirs: dict[str, Any] = {"ds": DawidSkene(n_iter=20), "mace": MACE(n_restarts=1, n_iter=20)}
-    vote = partial(majority, prepared.encoded, decode=Decode.TOKEN)
+    vote = partial(majority, seen, decode=Decode.TOKEN)
     report("mv, by token", vote, partial(MajorityVote().fit_predict, frame))
     for name, model in models.items():
         rival = partial(theirs[name].fit_predict, frame) if name in theirs else None
-        report(f"{name}, 20 passes", partial(fitted, model, prepared), rival)
+        report(f"{name}, 20 passes", partial(fitted, model, seen), rival)
 
 
-def fitted(model: Any, prepared: Any) -> None:
-    if not isinstance(model, Tunes):
-        raise TypeError("a model of the loop is needed")
-    model.fit_prepared(prepared)
+def fitted(model: quorate.BSC, seen: Crowd) -> None:
+    """Fit and output, without reading and without summaries."""
+    fit_and_decode(seen, model.checked_settings(), model.engines())
 
 
 def report(name: str, ours: Callable[[], Any], theirs: Callable[[], Any] | None) -> None:

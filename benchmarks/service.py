@@ -2,11 +2,11 @@
 
 ``live`` loads the NER crowd into a service on SQLite, then saves one label after another over HTTP, and measures how
 long it takes from the acknowledgement of a save until the stream of news tells of it and its row is there. ``replay``
-lets the 47 annotators of the NER crowd save all that they said over HTTP, then compares the consensus that the worker
-fits with that of ``quorate aggregate --tagger none`` on an export of what they saved (the live model has no tagger; the
-crowd's own file says of some tokens that they were not seen, which a save cannot). ``large``
-fits 2 million labels (tokens × annotators; five times the NER crowd) with settings that are kept, from what the worker
-has in memory, then updates single documents. Each needs the NER crowd beside the checkout (../shared/data).
+lets the 47 annotators of the NER crowd save all their labels over HTTP, then compares the consensus that the worker
+fits with that of ``quorate aggregate`` on an export of what they saved (in the crowd's own file some annotators did not
+see some tokens, which a save cannot say). ``large`` fits 2 million labels (tokens × annotators; five times the NER
+crowd) from what the worker has in memory, then updates single documents. Each needs the NER crowd beside the checkout
+(../shared/data).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from quorate.service.documents import add_document, spans_of_tags
 from quorate.service.exporting import annotations_of
 from quorate.service.importing import import_corpus
 from quorate.service.live.collected import Collected, Entry
-from quorate.service.live.fitting import Chosen, combine, fit, rows_of
+from quorate.service.live.fitting import combine, fit, rows_of
 from quorate.service.live.summary import summary_of
 from quorate.service.live.worker import Follower
 from quorate.service.people import Role, add_person
@@ -135,13 +135,13 @@ def replay(folder: Path) -> None:
     with database.read() as connection:
         versions = connection.execute(select(func.count()).select_from(tables.snapshots)).scalar_one()
     print(f"replay: meanwhile the worker gave out {versions:,} versions")
-    Follower(settings, database).refit(choose=True)
+    Follower(settings, database).refit()
     with database.read() as connection:
         exported = annotations_of(connection, names=True)
     assert isinstance(exported, Corpus)
     write(exported, folder / "export.jsonl")
     subprocess.run(
-        [sys.executable, "-m", "quorate", "aggregate", "export.jsonl", "-o", "out.jsonl", "--tagger", "none"],
+        [sys.executable, "-m", "quorate", "aggregate", "export.jsonl", "-o", "out.jsonl"],
         check=True,
         cwd=folder,
         capture_output=True,
@@ -163,11 +163,8 @@ def replay(folder: Path) -> None:
 
 
 def large(folder: Path) -> None:
-    """Two million labels: a fit with kept settings, then updates of single documents."""
+    """Two million labels: fits, then updates of single documents."""
     corpus = quorate.read(CROWD)
-    small = _collected(corpus.documents)
-    entries = small.telling()
-    chosen = fit(small.laid_out(entries), small.known(entries), small.labels, None).chosen
     documents = [replace(one, id=f"{one.id}/{n}") for n in range(TIMES_NER) for one in corpus]
     many = _collected(documents)
     labels = sum(len(one.tokens) * len(one.annotations) for one in documents)
@@ -175,7 +172,7 @@ def large(folder: Path) -> None:
     seconds = []
     for _ in range(3):
         began = time.perf_counter()
-        fitted = fit(many.laid_out(entries), many.known(entries), many.labels, Chosen(chosen.choices, many.labels))
+        fitted = fit(many.laid_out(entries), many.known(entries))
         result = fitted.model.result_
         rows, _ = rows_of(entries, result), summary_of(fitted, result)
         seconds.append(time.perf_counter() - began)
@@ -183,8 +180,8 @@ def large(folder: Path) -> None:
     updates = []
     for entry in entries[:40]:
         tags = next(iter(entry.document.annotations.values()))
-        heard = replace(entry.document, annotations={**entry.document.annotations, "somebody new": tags})
-        one = [entry._replace(documents={"": heard})]
+        changed = replace(entry.document, annotations={**entry.document.annotations, "somebody new": tags})
+        one = [entry._replace(documents={"": changed})]
         began = time.perf_counter()
         fitted.model.update(many.laid_out(one), known=many.known(one))
         rows_of(one, combine(fitted.model, many.laid_out(one), many.known(one)))
@@ -256,7 +253,7 @@ def _wait_for_fit(database: Database) -> None:
             query = select(tables.snapshots.c.summary).where(tables.snapshots.c.kind == "refit")
             found = connection.execute(query.limit(1)).scalar()
         if found is not None:
-            print(f"live: the first fit, with settings chosen, took {found['seconds']:.1f} s", flush=True)
+            print(f"live: the first fit took {found['seconds']:.1f} s", flush=True)
             time.sleep(2)
             return
         time.sleep(0.5)

@@ -26,6 +26,7 @@ import arrays
 import core
 import options
 import rivals
+from common import bsc_seq
 from quorate.corpus.records import Document
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.crowd.crowd import Crowd
@@ -107,7 +108,7 @@ def recursion() -> None:
     for J in (3, 9, 19, 41):
         encoded = arrays.simulated(60_000, tags=tags_of(J))
         engine = ThreadsEngine(encoded, threads=1)
-        model = loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=3).model
+        model = loop.fit(engine, arrays.model_of(encoded), encoded, max_passes=3).model
         tables, chain = model.tables(encoded.cells), model.truth.chain()
         rows, steps = kernels.Rows(*tables, chain.end), engine._steps(chain.start, chain.trans)
         pieces = [engine._slice(s) for s in engine._every]
@@ -180,7 +181,7 @@ def fit_seconds(encoded: Crowd, passes: int = 5) -> float:
     seconds = []
     for _ in range(3):
         began = time.process_time()
-        loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=passes, tolerance=0.0)
+        loop.fit(engine, arrays.model_of(encoded), encoded, max_passes=passes, tolerance=0.0)
         seconds.append(time.process_time() - began)
     engine.close()
     return min(seconds) / passes
@@ -271,7 +272,7 @@ def disk_fit(path: str) -> None:
     """In a process of its own, so that its memory is the fit's."""
     import quorate
 
-    quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=1).fit(quorate.sample())
+    bsc_seq(max_iter=1).fit(quorate.sample())
     corpus = quorate.read(path)
     most = 0.0
 
@@ -279,9 +280,7 @@ def disk_fit(path: str) -> None:
         nonlocal most
         most = max(most, anonymous_megabytes())
 
-    model = quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=10, tol=0.0, probabilities=False).fit(
-        corpus, progress=watch
-    )
+    model = bsc_seq(max_iter=10, tol=0.0, probabilities=False).fit(corpus, progress=watch)
     rate = 10 * corpus.n_tokens / model.trace_.seconds / 1e6
     print(
         f"disk: {corpus.n_tokens:,} tokens, {int(model.annotators_.n_labels.sum()):,} labels: 10 passes "

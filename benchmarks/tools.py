@@ -1,12 +1,12 @@
 """The same crowd through quorate and through other libraries: ``python benchmarks/tools.py``.
 
-Prints the table of docs/other-tools.md: strict F1 of every library that is installed here, each used as its own
-documentation says, and the seconds of fitting and tagging. No gold is read in fitting. It is scored where decisions are
+Prints a table: strict F1 of every library that is installed here, each used as its own documentation says, and the
+seconds of fitting and tagging. No gold is read in fitting. It is scored where decisions are
 made (train, valid, dev); with --test on the test splits alone. Reads ../shared/data. Libraries beside crowd-kit:
 ``pip install skweak snorkel``.
 
 An annotator who has not seen a token abstains, in all libraries. Rules say O where they have nothing to say: Snorkel is
-told so (there a rule abstains, and a token that none marks is O); skweak gives little weight to an O by itself.
+configured so (there a rule abstains, and a token that none marks is O); skweak gives little weight to an O by itself.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 
 import options
 import quorate
+from common import real, scored
 from quorate import Corpus, score
 from quorate.corpus.records import hard_tags
-from sources import real, scored
 
 CROWDS = ("ner", "wikigold-rules", "laptop-rules")
 PASSES = 20
@@ -81,8 +81,8 @@ def ours(method: str) -> Callable[[Corpus, bool], Tags]:
     return lambda corpus, rules: quorate.aggregate(corpus, method).tags
 
 
-def said(corpus: Corpus) -> list[tuple[int, int, str, str]]:
-    """Everything that was said: document, token, annotator, tag."""
+def labels_of(corpus: Corpus) -> list[tuple[int, int, str, str]]:
+    """Every label that was given: document, token, annotator, tag."""
     return [
         (number, token, who, tag)
         for number, document in enumerate(corpus)
@@ -99,7 +99,7 @@ def crowd_kit(make: Callable[[Any], Any]) -> Callable[[Corpus, bool], Tags]:
         import pandas as pd
         from crowdkit import aggregation
 
-        rows = [(f"{number}:{token}", who, tag) for number, token, who, tag in said(corpus)]
+        rows = [(f"{number}:{token}", who, tag) for number, token, who, tag in labels_of(corpus)]
         found = make(aggregation).fit_predict(pd.DataFrame(rows, columns=["task", "worker", "label"])).to_dict()
         return [
             [found.get(f"{number}:{token}", OUTSIDE) for token in range(len(document.tokens))]
@@ -113,14 +113,14 @@ def snorkel(corpus: Corpus, rules: bool) -> Tags:
     """Every token is an item of its own, and every annotator a labelling function."""
     from snorkel.labeling.model import LabelModel
 
-    heard = [row for row in said(corpus) if not rules or row[3] != OUTSIDE]
+    given = [row for row in labels_of(corpus) if not rules or row[3] != OUTSIDE]
     starts = np.concatenate([[0], np.cumsum([len(document.tokens) for document in corpus])])
-    names = sorted({who for _, _, who, _ in heard})
-    labels = sorted({tag for *_, tag in heard})
+    names = sorted({who for _, _, who, _ in given})
+    labels = sorted({tag for *_, tag in given})
     place = {name: number for number, name in enumerate(names)}
     code = {label: number for number, label in enumerate(labels)}
     votes = np.full((starts[-1], len(names)), -1)
-    for number, token, who, tag in heard:
+    for number, token, who, tag in given:
         votes[starts[number] + token, place[who]] = code[tag]
     voted = (votes != -1).any(axis=1)
     model = LabelModel(cardinality=len(labels), verbose=False)

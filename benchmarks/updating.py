@@ -13,6 +13,7 @@ from pathlib import Path
 
 import options
 import quorate
+from common import bsc_seq
 from quorate import Corpus
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -32,7 +33,7 @@ def main() -> None:
 def files(crowd: str) -> None:
     """The files of a model of all but a few documents, and the update with those."""
     documents = quorate.read(DATA / f"{crowd}.jsonl.gz").documents
-    model = quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=20, evidence="spans").fit(Corpus(documents[NEW:]))
+    model = bsc_seq(spans=True).fit(Corpus(documents[NEW:]))
     with tempfile.TemporaryDirectory() as folder:
         path, bare = Path(folder, "model.quorate"), Path(folder, "bare.quorate")
         model.save(bare, documents=False)
@@ -56,7 +57,7 @@ def one_document() -> None:
     corpus = quorate.read(DATA / "ner.jsonl.gz")
     documents = corpus.documents
     began = time.perf_counter()
-    model = quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=20).fit(corpus)
+    model = bsc_seq().fit(corpus)
     print(f"a fit from scratch: {time.perf_counter() - began:.2f} s")
     model.update(Corpus([replace(documents[0], id="first")]))  # compiled code is loaded
     times, work = [], []

@@ -78,6 +78,10 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA 
     2
     """
     stored = model_files.load(path, max_size=max_size)
+    if model_files.is_former(stored.meta):
+        raise ModelFileError(
+            f"{path}: saved by quorate 0.11 or earlier, whose models this version cannot read (fit again)"
+        )
     try:
         return restored_from(stored)
     except (KeyError, TypeError, ValueError, IndexError, SettingsError, InputError) as error:

@@ -25,19 +25,29 @@ def test_a_benchmark_prints_help_and_scores_test_only_if_asked(path: Path) -> No
     assert ("--test" in done.stdout) is names_test
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "accuracy.py --test",
-        "accuracy.py groups --test",
-        "paper.py --test",
-        "sources.py --test",
-        "tagger.py ner crf --test",
-    ],
-)
-def test_docs_that_show_test_figures_name_the_command_that_prints_them(command: str) -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    assert any(f"python benchmarks/{command}" in page.read_text(encoding="utf-8") for page in pages)
+FIGURES = {"crowds.md": "crowds.py", "paper.md": "paper.py --test"}
+"""The pages with figures of accuracy, and what writes each."""
+
+
+@pytest.mark.parametrize(("page", "command"), FIGURES.items())
+def test_a_page_with_figures_of_accuracy_names_the_command_that_writes_it(page: str, command: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert f"`python benchmarks/{command} -o docs/{page}`" in text
+
+
+def test_no_other_page_has_a_table_of_accuracy() -> None:
+    heads = re.compile(
+        r"^\|.*\b(strict|relaxed|F1|CEE|ECE|cross entropy|calibration error)\b.*\|\n\|[-:| ]+\|\n\|.*\d\.\d", re.M
+    )
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    assert [page.name for page in pages if page.name not in FIGURES and heads.search(page.read_text("utf-8"))] == []
+
+
+def test_docs_name_only_benchmarks_that_are_there() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "RELEASING.md", *(ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"benchmarks/(\w+)\.py", page.read_text(encoding="utf-8"))}
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / "benchmarks" / f"{name}.py").exists()] == []
 
 
 def test_docs_name_only_options_that_benchmarks_have() -> None:
@@ -46,23 +56,3 @@ def test_docs_name_only_options_that_benchmarks_have() -> None:
         source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
         for flag in re.findall(r"--[a-z-]+", arguments):
             assert f'"{flag}"' in source or (flag == "--test" and "scores_splits" in source), (name, flag)
-
-
-@pytest.mark.parametrize("what", ["sources", "copies"])
-def test_the_table_of_sources_has_a_cell_for_each_head(what: str) -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "sources.py"), what, "--only", "rules"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    head, line, row = [text.strip("|").split("|") for text in done.stdout.splitlines()]
-    assert len(head) == len(line) == len(row)
-    assert row[0].strip() == "rules"
-    told = dict(zip((text.strip() for text in head), (text.strip(" *") for text in row), strict=True))
-    assert float(told["default"]) > 85
-    assert what == "copies" or float(told["silent-vote"]) > float(told["mv"])
-
-
-def test_the_table_of_sources_knows_its_crowds() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "sources.py"), "--only", "nowhere"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("no crowd 'nowhere' (one of: wikigold-rules, ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import quorate
-from simulated_crowds import every_kind, sentences
-from problems import certain
-from quorate import Corpus, score
+from quorate import score
 from quorate.cli import app
-from quorate.corpus.simulate import Behaviour, crowd
+from simulated_crowds import every_kind
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,35 +60,10 @@ def python_blocks(path: Path) -> list[str]:
 def test_samples_of_one_model_are_one_annotator_with_their_shares() -> None:
     page = ROOT / "docs" / "tools" / "models-and-rules.md"
     block = next(block for block in python_blocks(page) if "def shares" in block)
-    told: dict[str, Any] = {}
-    exec(compile(block, page.name, "exec"), told)
-    shares = told["shares"]
+    names: dict[str, Any] = {}
+    exec(compile(block, page.name, "exec"), names)
     call, shown = re.findall(r"^(shares\(.*)\n# (.*)", block, flags=re.M)[0]
-    assert repr(eval(call, told)) == shown
-
-    people = {f"p{n}": Behaviour(miss=0.2, confuse=0.08, invent=0.01) for n in range(4)}
-    believes = Behaviour(miss=0.3, confuse=0.25, invent=0.02)  # what the model takes to be true
-    says = {f"llm-{n}": Behaviour(miss=0.02, confuse=0.02, invent=0.002) for n in range(5)}
-    texts = sentences(400, seed=1)
-    alone = crowd(texts, people, per_document=3, seed=1)
-    belief = crowd(texts, {"llm": believes}, per_document=1, seed=11)
-    asked = Corpus([replace(one, gold=certain(one.annotations["llm"]), annotations={}) for one in belief])
-    samples = [one.annotations for one in crowd(asked, says, per_document=5, seed=21)]
-    five = Corpus(
-        [replace(one, annotations={**one.annotations, **said}) for one, said in zip(alone, samples, strict=True)]
-    )
-    together = Corpus(
-        [
-            replace(one, annotations={**one.annotations, "llm": tuple(shares(list(said.values())))})
-            for one, said in zip(alone, samples, strict=True)
-        ]
-    )
-    gold = [one.gold for one in alone]
-    f1 = [round(100 * score.strict(quorate.aggregate(each).tags, gold).f1) for each in (alone, five, together)]
-    figures = re.findall(
-        r"strict F1 is (\d+) with the people alone, (\d+) with\s.*?and (\d+) with one", page.read_text(), re.S
-    )
-    assert f1 == [int(figure) for figure in figures[0]]
+    assert repr(eval(call, names)) == shown
 
 
 def test_annotators_by_kind_are_as_the_page_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,13 +17,13 @@ from quorate.corpus.tags import TagSet
 from quorate.crowd.changes import notes_from_plain, plain_notes
 from quorate.crowd.crowd import AnnotatorPriors
 from quorate.crowd.encode import n_previous
-from quorate.errors import SettingsError
 from quorate.estimators.updating import FitState
 from quorate.model import loop
 from quorate.model.build import arrays_of, parts_of, restored
 from quorate.model.calibration import Calibration
 from quorate.model.fit import Fitted
 from quorate.model.history import restored_history
+from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.responses import Responses
 from quorate.model.settings import Settings
 from quorate.model.span_model import SpanModel
@@ -40,7 +40,7 @@ __all__ = ["loaded", "stored"]
 
 Arrays = dict[str, NDArray[Any]]
 
-_WORDS, _ROWS = "words", "rows"
+_WORDS, _ROWS, _GAVE = "words", "rows", "gave"
 
 
 def stored(model: BSC, *, documents: bool) -> model_files.Stored:
@@ -68,14 +68,12 @@ def stored(model: BSC, *, documents: bool) -> model_files.Stored:
     arrays: Arrays = dict(arrays_of(fitted.model))
     if fitted.spans is not None:
         arrays |= fitted.spans.grown(len(fitted.names)).arrays()
-    arrays |= {"summary": summary, "labels": fitted.labels}
+    arrays |= {"summary": summary, _GAVE: fitted.labels}
     return model_files.Stored(meta, {**arrays, **made_of.arrays})
 
 
 def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
     """A model of this kind, as a file keeps it; ``ValueError`` and its like if it keeps none."""
-    if "notes" not in file.meta:
-        raise SettingsError("saved by quorate 0.11 or earlier, whose models this version cannot read (fit again)")
     head, arrays = model_files.combination_head(file.meta), file.arrays
     fit = head["fit"]
     model = kind(**fit["settings"], method=fit.get("method"))
@@ -93,6 +91,7 @@ def _restored_fitted(head: model_files.CombinationHead, arrays: Arrays, settings
     reason = loop.StopReason(head["fit"]["stopped"])
     tagset = TagSet(head["tags"]["scheme"], tuple(head["tags"]["labels"]))
     names, words = tuple(head["annotators"]), tuple(head["words"])
+    check_arrays(arrays, {_GAVE: (min(arrays[_GAVE].size, len(names)),)}, counts=True)
     spans = SpanModel(Responses.of(len(names))).restored(arrays) if "span_true" in arrays else None
     blank = Fitted(
         model=loop.Model(*parts_of(settings, tagset, len(names), words, AnnotatorPriors()), settings.temper),
@@ -104,7 +103,7 @@ def _restored_fitted(head: model_files.CombinationHead, arrays: Arrays, settings
         words=words,
         profiles={name: Profile.of(**fields) for name, fields in head["profiles"].items()},
         notes=notes_from_plain(head["notes"]),
-        labels=arrays["labels"],
+        labels=arrays[_GAVE],
         trace=loop.Trace(tuple(head["bounds"]), reason, tuple(head["starts"]), head["seconds"]),
     )
     return replace(blank, model=_restored(blank, arrays))

@@ -44,7 +44,7 @@ def condense(crowd: Crowd, *, by_previous: bool) -> Condensed | None:
     distinct = replace(
         crowd,
         doc_start=np.arange(len(first) + 1),
-        word=crowd.word[first],
+        word=np.zeros(len(first), np.int32),  # the same whichever document comes first
         event_start=starts,
         event_cell=event_cell[places],
         cells=cells,

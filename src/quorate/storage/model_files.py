@@ -8,6 +8,7 @@ import math
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
@@ -26,6 +27,7 @@ __all__ = [
     "Stored",
     "Tags",
     "combination_head",
+    "is_former",
     "is_model",
     "layer_heads",
     "load",
@@ -190,6 +192,12 @@ class TaggerHead(Head):
     """What :class:`quorate.CRFMA` says of itself."""
 
     n_features: int
+
+
+def is_former(meta: Mapping[str, Any]) -> bool:
+    """Whether this is a combination, alone or in layers, of version 0.11 or before."""
+    models = [layer["model"] for layer in meta.get("layers", [])] if "layers" in meta else [meta]
+    return any(model.get("estimator") == "BSC" and "notes" not in model for model in models)
 
 
 def combination_head(meta: dict[str, Any]) -> CombinationHead:

@@ -252,10 +252,7 @@ class ClusterEngine:
             with suppress(OSError, TimeoutError, CancelledError):
                 self._client.sync(self._client.scheduler.identity, callback_timeout=1)
                 return
-        raise FitError(
-            "the scheduler of the cluster is lost (start another one; with a checkpoint the fit goes on from its last "
-            "pass)"
-        )
+        raise FitError("the scheduler of the cluster is lost (start another one, and fit again)")
 
     def _local(self, tables: Tables, s: int) -> Tables:
         cells, words = self._rows[s]
