@@ -17,11 +17,12 @@ def people_on(corpus: Corpus) -> Corpus:
 
 def statistics(model: BSC) -> dict[str, np.ndarray]:
     """Everything that a model has learned, by name and not by number."""
-    parts = model._model
+    fitted = model.fitted_
+    parts = fitted.model
     found = dict(parts.truth.arrays())
     if parts.text is not None:
-        found |= {f"word {word}": row for word, row in zip(model._words, parts.text.counts, strict=True)}
-    for number, name in enumerate(model._names):
+        found |= {f"word {word}": row for word, row in zip(fitted.words, parts.text.counts, strict=True)}
+    for number, name in enumerate(fitted.names):
         found[f"annotator {name}"] = parts.annotators.matrix(number)
     return found
 

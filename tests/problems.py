@@ -65,10 +65,8 @@ def valid_paths(tags: TagSet, length: int) -> Iterator[tuple[int, ...]]:
             yield path
 
 
-def dense_sequential_prior(
-    tags: TagSet, alpha0: float, epsilon0: float, *, moved: bool = True, forbid: bool = True
-) -> Floats:
-    """``[ι, j, i]`` Every concentration of *seq*, written out."""
+def dense_sequential_prior(tags: TagSet, alpha0: float, epsilon0: float, *, forbid: bool = True) -> Floats:
+    """``[ι, j, i]`` Every concentration of *seq*: the mass of what cannot follow is with what repair makes of it."""
     J = len(tags.labels)
     table = np.tile(alpha0 + epsilon0 * np.eye(J), (J + (tags.outside is None), 1, 1))
     if tags.outside is None or not forbid:
@@ -76,12 +74,11 @@ def dense_sequential_prior(
     for before, label in itertools.product(range(J), repeat=2):
         if not tags.allowed[before, label]:
             (prefix, kind), (inside, own) = tags.parts[label], tags.parts[before]
-            if inside in ("B", "I"):
-                heir = f"I-{own}" if tags.scheme is Scheme.BIO or prefix in ("B", "I") else f"E-{own}"
+            if tags.scheme is Scheme.BIOES and inside in ("B", "I"):
+                heir = f"I-{own}" if prefix in ("B", "I") else f"E-{own}"
             else:
                 heir = f"B-{kind}" if prefix == "I" else f"S-{kind}"
-            if moved:
-                table[before, :, tags.index[heir]] += table[before, :, label]
+            table[before, :, tags.index[heir]] += table[before, :, label]
             table[before, :, label] = 0.0
     return table
 

@@ -1,15 +1,11 @@
-"""Audits in a project: other commands fit as the version was fitted that a plan was drawn from."""
+"""Audits in a project: other commands give the consensus of the version that a plan was drawn from."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-import quorate
-from project_folder import QUICK, export, lines, never, project
-from quorate.formats import write
+from project_folder import QUICK, export, lines, project
 from running import Run
 
 
@@ -17,58 +13,36 @@ def all_checked(path: Path) -> None:
     path.write_text(path.read_text().replace('"checked":false', '"checked":true'))
 
 
-def test_other_commands_take_over_the_choice_that_the_version_has_kept(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_commands_give_the_consensus_of_the_last_version(run: Run, tmp_path: Path) -> None:
     project(tmp_path, 'report = "report.html"\n')
     run("run")
     export(tmp_path, 2)
-    kept = "settings as chosen in version 1"
-    assert kept in run("run")[2]
+    run("run")
     assert run("audit", "plan", "-n", "40", "-o", "audit.jsonl", "-q")[0] == 0
-    monkeypatch.setattr("quorate.estimators.bsc.choose", never)
-    code, _, err = run("report", "--audit", "audit.jsonl", "-o", "to-check.html")
-    assert (code, f"{kept} (quorate run --fresh chooses again)" in err) == (0, True)
+    assert run("report", "--audit", "audit.jsonl", "-o", "to-check.html")[0] == 0
     assert run("report", "-o", "same.html")[0] == 0
     assert (tmp_path / "same.html").read_bytes() == (tmp_path / "report.html").read_bytes()
     all_checked(tmp_path / "audit.jsonl")
     assert run("report", "--audit", "audit.jsonl", "-o", "found.html", "-q")[::2] == (0, "")
     for wanted in (("--accept", "0.5", "--review", "unsure.jsonl"), ("--precision", "0.5")):
         code, _, err = run("aggregate", "-o", "sure.jsonl", *wanted, "--checked", "audit.jsonl")
-        assert (code, kept in err, "guaranteed" in err) == (0, True, True)
+        assert (code, "guaranteed" in err) == (0, True), err
     assert run("aggregate", "-o", "same.jsonl", "-q")[::2] == (0, "")
     assert lines(tmp_path / "same.jsonl") == lines(tmp_path / "consensus.jsonl")
     assert run("restore", "2", "-q")[0] == 0
     assert run("report", "--audit", "audit.jsonl", "-o", "found.html", "-q")[::2] == (0, "")
 
 
-def test_a_run_keeps_its_choice_when_an_audit_is_to_guarantee_a_precision(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_gives_what_an_audit_of_the_version_before_guarantees(run: Run, tmp_path: Path) -> None:
     project(tmp_path, "")
     run("run")
     assert run("audit", "plan", "-n", "40", "-o", "audit.jsonl", "-q")[0] == 0
     all_checked(tmp_path / "audit.jsonl")
     project(tmp_path, 'precision = 0.5\nchecked = "audit.jsonl"\n')
-    monkeypatch.setattr("quorate.estimators.bsc.choose", never)
     code, _, err = run("run")
-    assert (code, "settings as chosen in version 1" in err, "guaranteed" in err) == (0, True, True)
+    assert (code, "guaranteed" in err) == (0, True), err
     accepted = json.loads(run("run", "--json")[1])["accepted"]
     assert (accepted["precision"], accepted["guaranteed_with"]) == (0.5, 0.9)
-
-
-def test_a_version_that_chose_its_settings_and_other_inputs_are_fitted_anew(run: Run, tmp_path: Path) -> None:
-    project(tmp_path, 'report = "report.html"\n')
-    run("run")
-    code, _, err = run("report", "-o", "same.html")
-    assert (code, "settings as chosen" in err) == (0, False)
-    assert (tmp_path / "same.html").read_bytes() == (tmp_path / "report.html").read_bytes()
-    export(tmp_path, 2)
-    run("run")
-    write(quorate.Corpus(quorate.sample().documents[:50]), tmp_path / "other.jsonl")
-    for command in ("report", "aggregate"):
-        code, _, err = run(command, "other.jsonl", "-o", "other.out", *(("--to", "jsonl") * (command == "aggregate")))
-        assert (code, "settings as chosen" in err) == (0, False)
 
 
 def test_a_report_is_made_with_all_settings_of_the_project(run: Run, tmp_path: Path) -> None:

@@ -194,47 +194,34 @@ def test_a_project_may_be_in_a_folder_with_brackets(run: Run, tmp_path: Path, mo
     assert "version 1: 60 documents" in run("run")[2]
 
 
-def test_settings_are_chosen_again_only_when_much_is_new(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project(tmp_path, "")
-    run("run")
-    export(tmp_path, 2)
-    with monkeypatch.context() as patch:
-        patch.setattr("quorate.estimators.bsc.choose", never)
-        assert "settings as chosen in version 1" in run("run")[2]
-    export(tmp_path, 3)
-    assert "settings as chosen" not in run("run")[2]
-    run("run", "--fresh")
-    assert [version.chosen for version in Store(tmp_path).versions()] == [1, 1, 3, 4]
-
-
-def test_a_run_with_kept_settings_is_the_aggregate_with_them(run: Run, tmp_path: Path) -> None:
+def test_a_run_is_the_aggregate_of_its_inputs(run: Run, tmp_path: Path) -> None:
     project(tmp_path, "")
     run("run")
     export(tmp_path, 2)
     run("run")
-    kept = lines(tmp_path / "consensus.jsonl")
-    version = Store(tmp_path).latest
-    assert version is not None
-    assert version.model is not None
-    (tmp_path / "model.quorate").write_bytes(Store(tmp_path).content(version.model))
-    model = quorate.load(tmp_path / "model.quorate")
-    assert isinstance(model, quorate.BSC)
-    corpus = quorate.read(*sorted((tmp_path / "exports").iterdir()))
-    again = quorate.BSC().fit(corpus, choice=model.choice_)
-    assert [line["tags"] for line in kept] == again.result_.tags
+    exports = sorted((tmp_path / "exports").iterdir())
+    assert run("--no-project", "aggregate", *exports, "-o", "other.jsonl", "-q")[0] == 0
+    assert (tmp_path / "other.jsonl").read_bytes() == (tmp_path / "consensus.jsonl").read_bytes()
+
+
+def test_a_version_of_an_earlier_release_is_read(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    run("run")
+    kept = tmp_path / ".quorate" / "versions" / "1.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"chosen": 1}))
+    assert run("status")[0] == 0
+    assert [one["number"] for one in json.loads(run("versions", "--json")[1])] == [1]
 
 
 def test_many_small_runs_end_where_one_would(run: Run, tmp_path: Path) -> None:
-    """The choice is kept, and nothing else of the runs before."""
+    """Nothing of the runs before decides a consensus."""
     project(tmp_path, options="")
     run("run")
     shutil.copytree(tmp_path / ".quorate", tmp_path / "kept")
     documents = quorate.sample().documents[60:65]
     for n in range(len(documents)):
         write(quorate.Corpus(documents[n : n + 1]), tmp_path / "exports" / f"week-2-{n}.jsonl")
-        assert "settings as chosen in version 1" in run("run")[2]
+        assert run("run")[0] == 0
     after_many = (tmp_path / "consensus.jsonl").read_bytes()
     shutil.rmtree(tmp_path / ".quorate")
     os.replace(tmp_path / "kept", tmp_path / ".quorate")
@@ -323,7 +310,7 @@ def test_other_outputs_are_told_as_such(run: Run, tmp_path: Path) -> None:
     run("run", "--fresh")
     latest = Store(tmp_path).latest
     assert latest is not None
-    assert latest.changes == ["settings chosen again"]
+    assert latest.changes == ["fitted again"]
 
 
 def test_every_output_has_the_accepted_documents_alone(run: Run, tmp_path: Path) -> None:
@@ -350,7 +337,7 @@ def test_quiet_or_not_the_agreement_is_kept(run: Run, tmp_path: Path) -> None:
     assert version.agreement is not None
 
 
-def test_layers_have_an_agreement_and_keep_their_settings(run: Run, tmp_path: Path) -> None:
+def test_layers_have_an_agreement(run: Run, tmp_path: Path) -> None:
     def write_nested(name: str, documents: slice) -> None:
         with (tmp_path / "exports" / name).open("w") as stream:
             for one in quorate.sample().documents[documents]:
@@ -366,7 +353,7 @@ def test_layers_have_an_agreement_and_keep_their_settings(run: Run, tmp_path: Pa
     (tmp_path / "quorate.toml").write_text('inputs = ["exports/*.jsonl"]\n[aggregate]\nlayers = "auto"\n')
     assert "agreement " in run("run")[2]
     write_nested("b.jsonl", slice(120, 124))
-    assert "settings as chosen in version 1" in run("run")[2]
+    assert run("run")[0] == 0
     assert json.loads(run("diff", "--json")[1])["agreement"][0] is not None
 
 

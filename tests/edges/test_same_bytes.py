@@ -12,6 +12,7 @@ from quorate.formats.jsonl import write_corpus
 
 SCRIPT = """
 import importlib.util
+from dataclasses import replace
 import quorate
 from quorate.formats import FORMATS
 from quorate.storage.corpora import store
@@ -20,7 +21,8 @@ corpus = quorate.read("crowd.jsonl")
 store(corpus, "crowd.qr")
 model = quorate.api.estimator("auto", tagger="crf").fit(corpus)
 quorate.report.write_report(model, "report.html")
-model.trace_ = model.trace_._replace(seconds=0.0)  # the time that a fit took is kept with it
+trace = model.trace_._replace(seconds=0.0)  # the time that a fit took is kept with it
+model.fitted_ = replace(model.fitted_, trace=trace)
 model.save("model.quorate")
 needs = {"spacy": "spacy", "table": "pyarrow", "cas": "cassis"}
 for name, format in FORMATS.items():

@@ -1,4 +1,4 @@
-"""Evidence, decoding, and the dials for precision and recall, as people use and misuse them on the command line."""
+"""Decoding, and the dials for precision and recall, as people use and misuse them on the command line."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def spans_in(text: str) -> list[dict[str, Any]]:
     return [span for line in text.splitlines() for span in json.loads(line)["spans"]]
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "passages", "places"])
-@pytest.mark.parametrize("decode", ["best", "f1", "token-f1", "sequence"])
-def test_every_evidence_is_decoded_in_every_way(run: Run, crowd: Path, evidence: str, decode: str) -> None:
-    code, out, err = run("aggregate", crowd, *FIXED, "--evidence", evidence, "--decode", decode)
+@pytest.mark.parametrize("spans", ["--spans", "--no-spans"])
+@pytest.mark.parametrize("decode", ["best", "f1", "sequence", "token"])
+def test_everything_is_decoded_in_every_way(run: Run, crowd: Path, spans: str, decode: str) -> None:
+    code, out, err = run("aggregate", crowd, *FIXED, spans, "--decode", decode)
     assert code == 0, err
     assert len(spans_in(out)) > 30
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans", "passages", "places"])
-def test_a_dial_is_kept_to_and_told_in_one_line(run: Run, crowd: Path, evidence: str) -> None:
+@pytest.mark.parametrize("spans", ["--spans", "--no-spans"])
+def test_a_dial_is_kept_to_and_told_in_one_line(run: Run, crowd: Path, spans: str) -> None:
     given = {}
     for dial, share in (("precision", 0.95), ("recall", 0.7)):
-        code, out, err = run("aggregate", crowd, "--evidence", evidence, f"--{dial}", share)
+        code, out, err = run("aggregate", crowd, spans, f"--{dial}", share)
         assert code == 0, err
         told = re.search(
             rf" spans as keep an expected {dial} of {share}: (\d+) spans, expected precision (\S+), rec", err
@@ -58,20 +58,18 @@ def test_a_dial_is_kept_to_and_told_in_one_line(run: Run, crowd: Path, evidence:
 
 
 def test_a_dial_that_cannot_be_reached_says_so(run: Run, crowd: Path) -> None:
-    _, _, err = run("aggregate", crowd, *FIXED, "--evidence", "spans", "--recall", "1")
+    _, _, err = run("aggregate", crowd, *FIXED, "--spans", "--recall", "1")
     assert re.search(r"an expected recall of 1 cannot be reached, .* the most is \d+ spans, expected precision", err), (
         err
     )
-    code, out, err = run("aggregate", crowd, "--evidence", "tokens", "--precision", "0.999")
+    code, out, err = run("aggregate", crowd, "--precision", "0.9999")
     assert (code, spans_in(out)) == (0, []), err
-    assert "no span is sure enough for an expected precision of 0.999" in err
+    assert "no span is sure enough for an expected precision of 0.9999" in err
 
 
 def test_a_saved_model_takes_a_dial(run: Run, crowd: Path) -> None:
-    assert (
-        run("aggregate", crowd, *FIXED, "--evidence", "spans", "-o", "o.jsonl", "--save", "m", "--recall", "0.5")[0]
-        == 0
-    )
+    saved = ("-o", "o.jsonl", "--save", "m", "--recall", "0.5")
+    assert run("aggregate", crowd, *FIXED, "--spans", *saved)[0] == 0
     _, few, err = run("predict", "m", crowd)
     assert "as few spans as keep an expected recall of 0.5: " in err
     code, sure, err = run("predict", "m", crowd, "--precision", "0.9")
@@ -102,9 +100,16 @@ def test_an_update_takes_the_other_dial_than_the_model_was_saved_with(run: Run, 
         (("--precision", "0.9", "--recall", "0.9"), "a precision or to a recall, not to both"),
         (("--precision", "1.5"), "precision must be above 0 and at most 1, not 1.5"),
         (("--recall", "0"), "recall must be above 0 and at most 1, not 0"),
-        (("--evidence", "words"), "evidence 'words' is not known (one of: tokens, spans, passages, votes, places)"),
-        (("--decode", "beam"), "decode 'beam' is not known (one of: best, f1, token-f1, sequence, token)"),
-        (("--decode", "token", "--evidence", "spans"), "with decode 'token' the evidence is 'tokens'"),
+        (("--evidence", "spans"), "there is no option --evidence any more (--spans is the default, --no-spans looks"),
+        (("--evidence=tokens",), "there is no option --evidence any more (--spans is the default, --no-spans looks"),
+        (("--zeros", "dropped"), "there is no option --zeros any more (the prior mass"),
+        (("--checkpoint", "here"), "there is no option --checkpoint any more (a fit takes seconds)"),
+        (("--tagger", "auto"), "tagger 'auto' is not known (one of: none, crf, context)"),
+        (("--annotator", "auto"), "annotator 'auto' is not known (one of: acc, spam, cv, cm, seq, pool)"),
+        (("--start", "coverage"), "start 'coverage' is not known (one of: prior, votes)"),
+        (("--decode", "token-f1"), "decode 'token-f1' is not known"),
+        (("--method", "bsc-span"), "unknown method 'bsc-span'"),
+        (("--decode", "beam"), "decode 'beam' is not known (one of: best, f1, sequence, token)"),
         (("--decode", "token", "--recall", "0.9"), "with decode 'token' no precision or recall"),
         (("--method", "mv", "--decode", "f1"), "decode 'f1' needs probabilities of spans"),
         (("--method", "crf-ma", "--decode", "f1"), "decode 'f1' needs probabilities of spans"),
@@ -117,9 +122,7 @@ def test_a_wrong_value_gets_one_clear_line(run: Run, crowd: Path, options: tuple
     assert said in err
 
 
-@pytest.mark.parametrize(
-    "asked", [{"precision": 0.9}, {"recall": 0.9}, {"decode": "f1"}, {"evidence": "spans"}, {"evidence": "places"}]
-)
+@pytest.mark.parametrize("asked", [{"precision": 0.9}, {"recall": 0.9}, {"decode": "f1"}])
 def test_labels_without_spans_refuse_what_is_for_spans(asked: dict[str, Any]) -> None:
     corpus = Corpus([Document("1", ("good", "bad"), {"ann": ("pos", "neg"), "bob": ("pos", "pos")})])
     with pytest.raises(quorate.SettingsError, match="is for spans, and labels of the plain scheme have none"):
@@ -128,9 +131,24 @@ def test_labels_without_spans_refuse_what_is_for_spans(asked: dict[str, Any]) ->
 
 
 def test_a_choice_that_is_nearly_one_is_named_and_one_of_another_kind_refused(run: Run, crowd: Path) -> None:
-    assert (
-        "evidence 'passage' is not known (did you mean 'passages'?)"
-        in run("aggregate", crowd, "--evidence", "passage")[2]
-    )
+    assert "decode 'tokens' is not known (did you mean 'token'?)" in run("aggregate", crowd, "--decode", "tokens")[2]
     with pytest.raises(SettingsError, match=r"decode 3 is not known \(one of: best"):
         BSC().set_params(decode=3).fit(quorate.read(crowd))
+
+
+@pytest.mark.parametrize(("line", "instead"), [('evidence = "spans"', "spans=True"), ('checkpoint = "c"', "seconds")])
+def test_an_option_that_is_gone_is_named_where_it_stands(run: Run, crowd: Path, line: str, instead: str) -> None:
+    Path("quorate.toml").write_text(f'inputs = ["crowd.jsonl"]\n[aggregate]\n{line}\n')
+    key = line.split()[0]
+    for command in ("run", "status", "aggregate"):
+        code, out, err = run(command)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert f"quorate.toml:3: there is no option '{key}' any more (" in err
+        assert instead in err
+
+
+def test_a_file_of_settings_with_one_that_is_gone_says_what_to_use(run: Run, crowd: Path) -> None:
+    Path("best.json").write_text(json.dumps({"method": "auto", "settings": {"zeros": "dropped"}}))
+    code, out, err = run("aggregate", crowd, "--settings", "best.json")
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "best.json: there is no setting 'zeros' any more (the prior mass" in err

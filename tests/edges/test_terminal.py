@@ -20,8 +20,8 @@ import pytest
 import typer.main
 from rich.cells import cell_len
 
-import simulated_crowds as crowds
 import quorate
+import simulated_crowds as crowds
 from processes import Start
 from quorate import Corpus
 from quorate.cli import app
@@ -92,7 +92,7 @@ def test_a_summary_on_a_terminal_begins_with_the_answer_and_is_wrapped(start: St
         "         (model: m.quorate)",
     ]  # what can be copied stays whole
     assert all(len(line) <= 80 for line in said if name not in line)
-    assert any(re.match(r"quorate: (cm|seq|cv|spam), epsilon0 ", line) for line in said)
+    assert any(line.startswith("quorate: confidence calibrated on held-out annotators") for line in said)
 
 
 def test_a_line_in_a_pipe_is_not_wrapped(run: Run, small: Path) -> None:
@@ -384,12 +384,14 @@ def test_json_of_a_fit_says_what_its_summary_says(run: Run, small: Path) -> None
     assert 0 < found["accepted"]["cut"] < 1
     assert found["accepted"]["documents"] == len(Path("sure.jsonl").read_text().splitlines())
     assert found["accepted"]["review"] == len(Path("rest.jsonl").read_text().splitlines())
-    assert found["why"] == json.loads(Path("meta.json").read_text())["why"]
+    assert found["calibration"] == json.loads(Path("meta.json").read_text())["calibration"]
+    assert (found["duplicates"], found["abstaining"], found["correlated"], found["tagger_rounds"]) == ([], [], [], [])
     assert found["notes"] == ["the gold in the input was not used (--known inline uses it)"]
 
 
 def test_json_of_annotators_who_share_no_document_has_no_agreement(run: Run, tmp_path: Path) -> None:
-    alone = Corpus([replace(one, gold=None) for one in crowds.disjoint_batches(16)])
+    documents = [replace(one, gold=None) for one in crowds.disjoint_batches(16)]
+    alone = Corpus([replace(one, annotations=dict([next(iter(one.annotations.items()))])) for one in documents])
     written(alone, tmp_path / "few.jsonl")
     code, out, _ = run("aggregate", "few.jsonl", "-o", "out.jsonl", "--json")
     assert code == 0
@@ -401,14 +403,40 @@ def test_json_of_annotators_who_share_no_document_has_no_agreement(run: Run, tmp
 
 
 def test_a_summary_says_when_confidence_is_not_calibrated(run: Run, tmp_path: Path) -> None:
-    few, many, told = tmp_path / "few.jsonl", tmp_path / "many.jsonl", "note: confidence is not calibrated"
-    save_corpus(Corpus(quorate.sample().documents[:10]), few)
-    save_corpus(quorate.sample(), many)
-    code, _, err = run("aggregate", few, "-o", "c.jsonl", "--tagger", "none")
+    alone, several, told = tmp_path / "alone.jsonl", tmp_path / "several.jsonl", "note: confidence is not calibrated"
+    documents = quorate.sample().documents[:40]
+    one_each = [replace(one, annotations=dict([next(iter(one.annotations.items()))])) for one in documents]
+    save_corpus(Corpus(one_each), alone)
+    save_corpus(Corpus(documents), several)
+    code, _, err = run("aggregate", alone, "-o", "c.jsonl")
     assert (code, [line.startswith(f"quorate: {told}") for line in err.splitlines()].count(True)) == (0, 1)
-    notes = json.loads(run("aggregate", few, "-o", "c.jsonl", "--tagger", "none", "--json")[1])["notes"]
+    notes = json.loads(run("aggregate", alone, "-o", "c.jsonl", "--json")[1])["notes"]
     assert any(f"note: {note}".startswith(told) for note in notes)
-    assert told not in run("aggregate", many, "-o", "c.jsonl", "--tagger", "none")[2]
+    assert told not in run("aggregate", alone, "-o", "c.jsonl", "--no-calibrate")[2]
+    assert told not in run("aggregate", several, "-o", "c.jsonl")[2]
+
+
+def test_a_summary_says_what_was_changed_in_the_crowd(run: Run, tmp_path: Path) -> None:
+    every = crowds.every_kind(200)
+    twice = [
+        replace(one, annotations={**one.annotations, "ann+1": one.annotations["ann"]})
+        if "ann" in one.annotations
+        else one
+        for one in every
+    ]
+    save_corpus(Corpus(twice, profiles=every.profiles), tmp_path / "crowd.jsonl")
+    (tmp_path / "who.json").write_text(json.dumps({name: one.plain() for name, one in every.profiles.items()}))
+    asked = ("aggregate", "crowd.jsonl", "--annotators", "who.json", "-o", "c.jsonl")
+    told = run(*asked)[2].splitlines()
+    found = parsed(run(*asked, "--json")[1])
+    assert found["duplicates"] == [["ann", "ann+1"]]
+    assert found["abstaining"] == ["gazetteer", "regex", "titles"]
+    assert found["correlated"] == [["llm-0", "llm-1", "llm-2"]]
+    assert "quorate: note: duplicates, each group merged into one annotator: (ann, ann+1)" in told
+    assert "quorate: note: sources that abstain, whose O is weak evidence: gazetteer, regex, titles" in told
+    correlated = "sources with correlated errors, whose labels count less: llm-0, llm-1, llm-2"
+    assert f"quorate: note: {correlated}" in told
+    assert correlated not in run(*asked, "--no-adapt")[2]
 
 
 def test_layers_are_told_one_by_one(run: Run, tmp_path: Path) -> None:
@@ -425,10 +453,14 @@ def test_layers_are_told_one_by_one(run: Run, tmp_path: Path) -> None:
     assert len(found["layers"]) == 2
     assert {tuple(one["types"]) for one in found["layers"].values()} == {("LOC",), ("ORG",)}
     said = run("aggregate", "nested.jsonl", "--layers", "auto", "-o", "out.jsonl")[2].splitlines()
-    unknown = "F1 unknown without a check (quorate audit)"
-    assert said[:2] == [f"quorate: 3 documents combined in 2 layers; {unknown}", "quorate: written to out.jsonl"]
+    assert said[:3] == [
+        "quorate: 3 documents combined in 2 layers",
+        "quorate: agreement 1.00 (Krippendorff's alpha); F1 unknown: quorate audit plan out.jsonl -n 3 -o audit.jsonl",
+        "quorate: written to out.jsonl",
+    ]
     for name in found["layers"]:
-        assert any(line.startswith(f"quorate: layer {name}: 3 documents combined; F1 unknown") for line in said)
+        at = said.index(f"quorate: layer {name}: 3 documents combined")
+        assert said[at + 1] == f"quorate: layer {name}: agreement 1.00 (Krippendorff's alpha)"
 
 
 @pytest.mark.parametrize("command", [("aggregate", "crowd.jsonl"), ("predict", "m.quorate", "crowd.jsonl")])

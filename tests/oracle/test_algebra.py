@@ -98,7 +98,7 @@ def test_what_is_worked_out_once_is_kept_read_only_and_left_behind_by_another_co
     assert marked_spans(encoded) is spans
     with pytest.raises(ValueError, match="read-only"):
         spans.start[0] = 1
-    without_ann = algebra.without_annotator(encoded, "ann")
+    without_ann = algebra.without(encoded, encoded.cells.annotator[encoded.event_cell] == 0)
     assert len(marked_spans(without_ann).start) == 0
     assert seen_pairs(without_ann)[1].tolist() == [1]
 

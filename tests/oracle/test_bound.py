@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from problems import dense_sequential_prior, random_corpus, tagset, valid_paths
+from problems import dense_sequential_prior, enumerate_paths, random_corpus, tagset, valid_paths
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.algebra import without
+from quorate.crowd.crowd import AnnotatorPriors, Cells, Crowd
 from quorate.crowd.encode import encode, encode_known
 from quorate.model import loop
 from quorate.model.engines.protocol import Counts
 from quorate.model.engines.threads import ThreadsEngine
+from quorate.model.history import WithHistory
 from quorate.model.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
 from quorate.model.parts.confusions import ConfusionMatrix, Sequential
+from quorate.model.parts.pool import Pool
 from quorate.model.parts.text import Shapes, Words
 from quorate.model.parts.truth import Independent, LabelCounts, Markov, Truth, Uniform
 
 Floats = NDArray[np.float64]
-ANNOTATORS = [Accuracy, Spammer, ClassVector, ConfusionMatrix, Sequential]
+ANNOTATORS = [Accuracy, Spammer, ClassVector, ConfusionMatrix, Sequential, Pool]
+POOLED: list[type[Annotators]] = [Spammer, ConfusionMatrix, Sequential]
+EVERYBODY = AnnotatorPriors()
 ALPHA0, EPSILON0, GAMMA0, KAPPA0 = 0.8, 1.7, 0.6, 0.4
 
 
@@ -62,9 +68,43 @@ def events(encoded: Crowd) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def annotator_evidence(kind: type[Annotators], tags: TagSet, encoded: Crowd, truth: NDArray[np.int64]) -> float:
+def of_abstaining(tags: TagSet, coverage: float) -> Floats:
+    """``[j, i]`` The prior of *cm* of a source that abstains: of what marks would have, all but its coverage is O's."""
+    rows, outside = ALPHA0 + EPSILON0 * np.eye(len(tags.labels)), tags.labels.index("O")
+    for row in rows:
+        for label in range(len(row)):
+            if label != outside:
+                row[outside] += (1 - coverage) * row[label]
+                row[label] *= coverage
+    return rows
+
+
+def annotator_evidence(
+    kind: type[Annotators],
+    tags: TagSet,
+    encoded: Crowd,
+    truth: NDArray[np.int64],
+    coverage: Sequence[float] = (),
+) -> float:
+    """Of a label by somebody whose ``coverage`` is below 1 there is one model, whichever ``kind`` the others have."""
     J, K = len(tags.labels), len(encoded.annotators)
-    said = events(encoded)
+    said, alone = list[tuple[int, int, int, int]](), 0.0
+    for one in events(encoded):
+        if not coverage or coverage[one[1]] == 1.0:
+            said.append(one)
+    for k, share in enumerate(coverage):
+        if share < 1.0:
+            matrix = np.zeros((J, J))
+            for t, who, _, i in events(encoded):
+                matrix[truth[t], i] += who == k
+            alone += polya(of_abstaining(tags, share), matrix)
+    return alone + evidence_of_people(kind, tags, said, truth, K)
+
+
+def evidence_of_people(
+    kind: type[Annotators], tags: TagSet, said: list[tuple[int, int, int, int]], truth: NDArray[np.int64], K: int
+) -> float:
+    J = len(tags.labels)
     pair = np.array([ALPHA0 + EPSILON0, ALPHA0])
     right = np.array([float(truth[t] == i) for t, _, _, i in said])
     if kind is Accuracy or kind is ClassVector:
@@ -121,8 +161,12 @@ def log_evidence(
     encoded: Crowd,
     known: NDArray[np.int32],
     shapes: Shapes | None = None,
+    coverage: Sequence[float] = (),
 ) -> float:
-    """Σ over every truth that fits what is known."""
+    """Σ over every truth that fits what is known; of a pool, the mean of its models' logarithms."""
+    if kind is Pool:
+        own = [log_evidence(each, truth_model, tags, encoded, known, shapes, coverage) for each in POOLED]
+        return float(np.mean(own))
     lengths = np.diff(encoded.doc_start)
     J = len(tags.labels)
     all_paths = [
@@ -137,7 +181,7 @@ def log_evidence(
         if np.all((known < 0) | (known == truth)):
             totals.append(
                 truth_evidence(truth_model, tags, encoded, truth)
-                + annotator_evidence(kind, tags, encoded, truth)
+                + annotator_evidence(kind, tags, encoded, truth, coverage)
                 + word_evidence(J, encoded, truth, shapes)
             )
     return float(logsumexp(totals))
@@ -156,13 +200,14 @@ def fitted(
     encoded: Crowd,
     known: NDArray[np.int32],
     shapes: Shapes | None = None,
+    of_each: AnnotatorPriors = EVERYBODY,
 ) -> tuple[loop.Fit, Truth]:
     truth = truth_kind.of(tags, GAMMA0)
-    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0)
+    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, of_each=of_each)
     words = Words.of(len(encoded.words), len(tags.labels), KAPPA0, shapes=shapes)
     model = loop.Model(truth, kind.of(prior, len(encoded.annotators)), words)
     engine = ThreadsEngine(encoded, known=known, threads=1)
-    return loop.fit(engine, model, encoded.cells, max_passes=200, tolerance=1e-13), truth
+    return loop.fit(engine, model, encoded, max_passes=200, tolerance=1e-13), truth
 
 
 @pytest.mark.parametrize("truth_kind", [Markov, Independent, Uniform])
@@ -235,7 +280,7 @@ def test_point_estimates_are_stationary_points_of_the_penalised_likelihood(
     words = Words.of(len(encoded.words), len(tags.labels), KAPPA0, shapes=shapes, point=True)
     start = loop.Model(truth, kind.of(prior, len(encoded.annotators)), words)
     engine = ThreadsEngine(encoded, threads=1)
-    fit = loop.fit(engine, start, encoded.cells, max_passes=3000, tolerance=1e-14)
+    fit = loop.fit(engine, start, encoded, max_passes=3000, tolerance=1e-14)
 
     def objective(model: loop.Model) -> float:
         return engine.run(model.tables(encoded.cells), model.truth.chain()).log_z - model.kl()
@@ -248,6 +293,146 @@ def test_point_estimates_are_stationary_points_of_the_penalised_likelihood(
             _jolted(engine.run(fit.model.tables(encoded.cells), fit.model.truth.chain()), rng),
         )
         assert objective(jolted) <= best + 1e-7
+
+
+@pytest.mark.parametrize("some_known", [False, True])
+@pytest.mark.parametrize("coverage", [(1.0, 1.0), (1.0, 0.4), (0.05, 1.0), (0.3, 0.7)])
+@pytest.mark.parametrize("seed", range(3))
+def test_bound_of_a_pool_is_below_the_mean_evidence_of_its_models_and_never_falls(
+    seed: int, coverage: tuple[float, float], some_known: bool
+) -> None:
+    """With labels missing, sources that abstain, and some labels known."""
+    tags = tagset(Scheme.BIO)
+    rng = np.random.default_rng(100 + seed)
+    corpus = random_corpus(rng, tags, n_documents=2, longest=2, n_annotators=2, n_words=2, missing=0.15)
+    encoded = encode(corpus, tags)
+    if len(encoded.annotators) < 2:
+        pytest.skip("one of the two labelled nothing")
+    known = encode_known(corpus, tags, {corpus[0].id: corpus[0].gold or ()} if some_known else {}, Invalid.REPAIR)
+    fit, truth = fitted(Pool, Markov, tags, encoded, known, of_each=AnnotatorPriors(coverage=coverage))
+    shares = [max(share, 0.1) if share < 1 else 1.0 for share in coverage]
+    evidence = log_evidence(Pool, truth, tags, encoded, known, coverage=shares)
+    assert fit.trace.bound <= evidence + 1e-9
+    assert fit.trace.bound > evidence - 0.35 * abs(evidence) - 1.0
+    assert (np.diff(fit.trace.bounds) > -1e-9).all()
+
+
+@pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.BIOES, Scheme.PLAIN])
+@pytest.mark.parametrize("coverage", [None, (1.0, 0.4)])
+def test_bound_of_a_pool_is_the_mean_of_its_models_bounds_when_every_label_is_known(
+    scheme: Scheme, coverage: tuple[float, float] | None
+) -> None:
+    """Of *cm* and *seq* those are their evidence; what somebody who abstains adds is that of their own matrix."""
+    tags = tagset(scheme)
+    if tags.outside is None:
+        coverage = None
+    corpus, encoded = problem(3, tags)
+    assert len(encoded.annotators) == 2
+    known = encode_known(corpus, tags, {d.id: d.gold or () for d in corpus}, Invalid.REPAIR)
+    pool, truth = fitted(Pool, Markov, tags, encoded, known, of_each=AnnotatorPriors(coverage=coverage))
+    exact = [
+        log_evidence(kind, truth, tags, encoded, known, coverage=coverage or ())
+        for kind in (ConfusionMatrix, Sequential)
+    ]
+    # Of spam alone the bound is not the evidence; what is not said by those who abstain is all that it sees.
+    people = without(encoded, np.array([bool(coverage) and k == 1 for k in who_said(encoded)]))
+    spam = fitted(Spammer, Markov, tags, people, known)[0].trace.bound
+    alone = log_evidence(Spammer, truth, tags, encoded, known, coverage=coverage or ())
+    alone -= log_evidence(Spammer, truth, tags, people, known)
+    np.testing.assert_allclose(pool.trace.bound, np.mean([*exact, spam + alone]), rtol=1e-9)
+
+
+def who_said(encoded: Crowd) -> list[int]:
+    return encoded.cells.annotator[encoded.event_cell].tolist()
+
+
+@pytest.mark.parametrize("coverage", [None, (1.0, 0.3, 1.0)])
+@pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.PLAIN])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_pass_of_a_pool_is_that_over_every_path(
+    seed: int, scheme: Scheme, coverage: tuple[float, ...] | None
+) -> None:
+    """ln Z and posteriors, from the three models' tables one by one; and each takes the full counts of those."""
+    tags = tagset(scheme)
+    J = len(tags.labels)
+    rng = np.random.default_rng(seed)
+    corpus = random_corpus(rng, tags, n_documents=4, longest=4, n_annotators=3, n_words=3)
+    encoded = encode(corpus, tags)
+    assert len(encoded.annotators) == 3
+    if tags.outside is None:
+        coverage = None
+    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, of_each=AnnotatorPriors(coverage=coverage))
+    words = Words.of(len(encoded.words), J, KAPPA0)
+    model = loop.Model(Markov.of(tags, GAMMA0), Pool.of(prior, 3), words)
+    engine = ThreadsEngine(encoded, threads=1)
+    model = loop.more_passes(engine, loop.initial_model(engine, model, encoded), encoded.cells, 2)
+    pool = model.annotators
+    assert isinstance(pool, Pool)
+    abstains = [bool(coverage) and k == 1 for k in range(3)]
+    tables = [part.log_lik(encoded.cells) for part in (pool.spam, pool.cm, pool.seq)]
+    of_alone = pool.alone.log_lik(encoded.cells)
+    word_rows, chain = model.text.log_lik(None) if model.text else np.zeros(0), model.truth.chain()
+    log_z, counts = 0.0, np.zeros((len(encoded.cells.label), J))
+    for first, last in itertools.pairwise(encoded.doc_start.tolist()):
+        evidence = np.zeros((last - first, J))
+        for t in range(first, last):
+            evidence[t - first] = word_rows[encoded.word[t]]
+            for g in encoded.event_cell[encoded.event_start[t] : encoded.event_start[t + 1]]:
+                if abstains[encoded.cells.annotator[g]]:
+                    evidence[t - first] += of_alone[g]
+                else:
+                    evidence[t - first] += sum(table[g] for table in tables) / 3
+        evidence[-1] += chain.end
+        answer = enumerate_paths(evidence, chain.start, chain.trans)
+        log_z += answer.log_z
+        for t in range(first, last):
+            for g in encoded.event_cell[encoded.event_start[t] : encoded.event_start[t + 1]]:
+                counts[g] += answer.posterior[t - first]
+    found = engine.run(model.tables(encoded.cells), chain)
+    np.testing.assert_allclose(found.log_z, log_z, rtol=1e-9)
+    np.testing.assert_allclose(found.cells, counts, rtol=1e-9, atol=1e-12)
+    updated = pool.updated(encoded.cells, found.cells)
+    silent = np.array([abstains[k] for k in encoded.cells.annotator.tolist()])
+    for part, before, own in (
+        (updated.spam, pool.spam, ~silent),
+        (updated.cm, pool.cm, ~silent),
+        (updated.seq, pool.seq, ~silent),
+        (updated.alone, pool.alone, silent),
+    ):
+        expected = before.updated(encoded.cells, np.where(own[:, None], counts, 0.0))
+        for k in range(3):
+            np.testing.assert_allclose(part.matrix(k), expected.matrix(k), rtol=1e-9)
+
+
+def test_a_history_of_a_pool_is_in_the_priors_of_its_models() -> None:
+    """With every label known: of *cm* and *seq* the evidence with the earlier counts in the prior, and of all the mean."""
+    tags = tagset(Scheme.BIO)
+    J, K, rng = len(tags.labels), 2, np.random.default_rng(5)
+    corpus, encoded = problem(3, tags)
+    known = encode_known(corpus, tags, {d.id: d.gold or () for d in corpus}, Invalid.REPAIR)
+    past = Cells(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([0, 2, 1]), K, J, J)
+    earlier = rng.gamma(2.0, 2.0, (3, J))
+    bounds = {}
+    for kind in (*POOLED, Pool):
+        blank = WithHistory.around(kind.of(AnnotatorPrior(tags, ALPHA0, EPSILON0), K), past, earlier)
+        model = loop.Model(Markov.of(tags, GAMMA0), blank, None)
+        engine = ThreadsEngine(encoded, known=known, text=False, threads=1)
+        trace = loop.fit(engine, model, encoded, max_passes=300, tolerance=1e-15).trace
+        assert (np.diff(trace.bounds) > -1e-9).all()
+        bounds[kind] = trace.bound
+    np.testing.assert_allclose(bounds[Pool], np.mean([bounds[kind] for kind in POOLED]), rtol=1e-9)
+    truth = truth_evidence(Markov.of(tags, GAMMA0), tags, encoded, known.astype(np.int64))
+    dense = {
+        ConfusionMatrix: np.tile(ALPHA0 + EPSILON0 * np.eye(J), (K, 1, 1, 1)),
+        Sequential: np.tile(dense_sequential_prior(tags, ALPHA0, EPSILON0), (K, 1, 1, 1)),
+    }
+    for kind, prior in dense.items():
+        counts = np.zeros_like(prior)
+        for k, before, i, row in zip(past.annotator, past.previous, past.label, earlier, strict=True):
+            prior[k, before if kind is Sequential else 0, :, i] += row
+        for t, k, before, i in events(encoded):
+            counts[k, before if kind is Sequential else 0, known[t], i] += 1
+        np.testing.assert_allclose(bounds[kind], truth + polya(prior, counts), rtol=1e-9)
 
 
 def _jolted(counts: Counts, rng: np.random.Generator) -> Counts:

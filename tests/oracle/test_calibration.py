@@ -11,13 +11,15 @@ import pytest
 from by_name import bsc, loaded
 from problems import random_corpus, tagset
 from quorate import Corpus, Document
-from quorate.corpus.profiles import Believed, Profile
+from quorate.corpus.profiles import Profile
 from quorate.corpus.tags import Invalid, Scheme, TagSet
+from quorate.crowd.crowd import AnnotatorPriors
 from quorate.crowd.encode import encode, encode_known
 from quorate.model import loop
 from quorate.model.engines.threads import ThreadsEngine
 from quorate.model.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
 from quorate.model.parts.confusions import ConfusionMatrix, Sequential
+from quorate.model.parts.pool import Pool
 from quorate.model.parts.truth import Markov
 
 ALPHA0, EPSILON0 = 1.0, 3.0
@@ -29,14 +31,14 @@ def bound(
     """The bound when every label is known: exactly the evidence, to which each annotator adds a term of their own."""
     encoded = encode(corpus, tags)
     known = encode_known(corpus, tags, {d.id: d.gold or () for d in corpus}, Invalid.REPAIR)
-    prior = AnnotatorPrior(tags, ALPHA0, epsilon0, believed=Believed(trust))
+    prior = AnnotatorPrior(tags, ALPHA0, epsilon0, of_each=AnnotatorPriors(trust))
     model = loop.Model(Markov.of(tags, 1.0), kind.of(prior, len(encoded.annotators)), None)
     engine = ThreadsEngine(encoded, known=known, text=False, threads=1)
-    return loop.fit(engine, model, encoded.cells, max_passes=50, tolerance=1e-14).trace.bound
+    return loop.fit(engine, model, encoded, max_passes=50, tolerance=1e-14).trace.bound
 
 
 @pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.BIOES, Scheme.PLAIN])
-@pytest.mark.parametrize("kind", [Accuracy, ClassVector, ConfusionMatrix, Sequential, Spammer])
+@pytest.mark.parametrize("kind", [Accuracy, ClassVector, ConfusionMatrix, Sequential, Spammer, Pool])
 def test_everybody_has_the_prior_of_their_own_trust(kind: type[Annotators], scheme: Scheme) -> None:
     tags = tagset(scheme)
     corpus = random_corpus(
@@ -55,14 +57,14 @@ def test_everybody_has_the_prior_of_their_own_trust(kind: type[Annotators], sche
     np.testing.assert_allclose(together, sum(alone) - (len(names) - 1) * base, rtol=1e-9)
 
 
-@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq", "pool"])
 def test_the_trusted_one_wins_a_dispute(annotator: str) -> None:
     first, second = ("B-X", "O"), ("O", "B-X")
     pairs = [(first, second) if n % 2 else (second, first) for n in range(20)]
     documents = [Document(str(n), ("a", "b"), {"ann": one, "bob": two}) for n, (one, two) in enumerate(pairs)]
     for trusted in ("ann", "bob"):
         corpus = Corpus(documents, profiles={trusted: Profile.of(kind="expert", trust=50)})
-        result = bsc(f"bsc-{annotator}", text=False).fit(corpus).result_
+        result = bsc("auto", annotator=annotator, text=False, adapt=False).fit(corpus).result_
         assert result.tags == [list(d.annotations[trusted]) for d in corpus]
 
 

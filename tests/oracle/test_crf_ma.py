@@ -15,7 +15,7 @@ from quorate import Corpus, Document, SettingsError, score
 from quorate.corpus.tags import Invalid
 from quorate.errors import ModelFileError
 from quorate.estimators.crf_ma import CRFMA, _Crowd
-from quorate.model.prepared import prepare
+from quorate.model.prepared import crowd_of
 from quorate.storage import model_files
 from quorate.taggers.exact_crf import Crf, train
 from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered
@@ -61,22 +61,22 @@ def probability(crf: Crf, scores: Floats, seen: list[int | None]) -> float:
 @pytest.mark.parametrize("gaps", [False, True])
 def test_e_step_equals_enumeration(gaps: bool) -> None:
     corpus = small_crowd(gaps=gaps)
-    prepared = prepare(corpus, None, Invalid.KEEP)
-    crowd, J = _Crowd(prepared, threads=2), len(prepared.tagset.labels)
+    prepared = crowd_of(corpus, None, Invalid.KEEP)
+    crowd, J = _Crowd(corpus, prepared, threads=2), len(prepared.tagset.labels)
     rng = np.random.default_rng(0)
-    scores = rng.normal(0, 2, (prepared.encoded.n_tokens, J))
+    scores = rng.normal(0, 2, (prepared.n_tokens, J))
     crf = Crf(np.zeros((0, J)), rng.normal(size=J), rng.normal(size=(J, J)))
     reliability = np.array([0.2, 0.7, 0.4])
     weights, filled = crowd.expect(scores, crf.chain(), reliability)
 
-    names = prepared.encoded.annotators
+    names = prepared.annotators
     found = {
         (int(crowd.answers.doc[a]), names[k]): gamma
         for k, a, gamma in zip(crowd.answers.who, crowd.answers.given, weights.gamma, strict=True)
     }
     log_likelihood = 0.0
     for d, document in enumerate(corpus):
-        here = scores[prepared.encoded.doc_start[d] : prepared.encoded.doc_start[d + 1]]
+        here = scores[prepared.doc_start[d] : prepared.doc_start[d + 1]]
         said = {
             name: [None if tag is None else prepared.tagset.index[str(tag)] for tag in tags]
             for name, tags in document.annotations.items()
@@ -101,7 +101,8 @@ def test_e_step_equals_enumeration(gaps: bool) -> None:
 
 
 def test_m_step_is_the_mean_of_gamma_drawn_towards_the_crowds() -> None:
-    crowd = _Crowd(prepare(small_crowd(gaps=False), None, Invalid.KEEP), threads=1)
+    corpus = small_crowd(gaps=False)
+    crowd = _Crowd(corpus, crowd_of(corpus, None, Invalid.KEEP), threads=1)
     gamma = np.random.default_rng(1).random(len(crowd.answers.who))
     for k, found in enumerate(crowd.reliability(gamma)):
         own = gamma[crowd.answers.who == k]
@@ -116,11 +117,12 @@ def laid_out(documents: list[tuple[str, ...]]) -> tuple[NDArray[np.int32], int, 
 
 
 def test_what_sequences_teach_is_counted_by_their_weights() -> None:
-    prepared = prepare(small_crowd(gaps=False), None, Invalid.KEEP)
-    crowd, J = _Crowd(prepared, threads=1), len(prepared.tagset.labels)
-    answers, first = crowd.answers, prepared.encoded.doc_start
+    corpus = small_crowd(gaps=False)
+    prepared = crowd_of(corpus, None, Invalid.KEEP)
+    crowd, J = _Crowd(corpus, prepared, threads=1), len(prepared.tagset.labels)
+    answers, first = crowd.answers, prepared.doc_start
     weights = np.random.default_rng(2).random(len(answers.doc))
-    labels, pairs = np.zeros((prepared.encoded.n_tokens, J)), np.zeros((prepared.encoded.n_docs, J, J))
+    labels, pairs = np.zeros((prepared.n_tokens, J)), np.zeros((prepared.n_docs, J, J))
     for a, d in enumerate(answers.doc.tolist()):
         path = answers.code[answers.start[a] : answers.start[a + 1]].tolist()
         for t, label in enumerate(path):

@@ -11,7 +11,7 @@ import pytest
 from by_name import bsc
 from simulated_crowds import sentences
 from quorate import Corpus, Document, score
-from quorate.corpus.profiles import Believed
+from quorate.crowd.crowd import AnnotatorPriors
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.crowd.encode import encode
@@ -36,8 +36,8 @@ def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
     model = bsc("bsc-cm", temper=1.0).fit(second)
     tagset = model.tagset_
     encoded = encode(second, tagset)
-    blank = parts_of(model._settings, tagset, len(encoded.annotators), (), Believed()).annotators
-    cells, counts = past_cells(past, model._settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
+    blank = parts_of(model.fitted_.settings, tagset, len(encoded.annotators), (), AnnotatorPriors()).annotators
+    cells, counts = past_cells(past, model.fitted_.settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
     part = WithHistory.around(blank, cells, counts)
     assert part.kl() == pytest.approx(0.0, abs=1e-9)
     rng = np.random.default_rng(0)
@@ -56,11 +56,11 @@ def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
 def test_what_is_added_and_taken_out_again_leaves_the_history_in_it(annotator: str) -> None:
     first, second = projects()
     model = bsc(f"bsc-{annotator}", max_iter=2).fit(second, history=bsc(f"bsc-{annotator}").fit(first))
-    part, cells = model._model.annotators, encode(second, model.tagset_).cells
+    part, cells = model.fitted_.model.annotators, encode(second, model.tagset_).cells
     assert isinstance(part, WithHistory)
     counts = np.random.default_rng(0).gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
     blank = WithHistory.around(
-        parts_of(model._settings, model.tagset_, 3, (), Believed()).annotators, part.cells, part.counts
+        parts_of(model.fitted_.settings, model.tagset_, 3, (), AnnotatorPriors()).annotators, part.cells, part.counts
     )
     twice = blank.changed(cells, counts, 1.0).changed(cells, counts, 1.0)
     for k in range(3):
@@ -78,7 +78,7 @@ def test_history_helps_a_small_project(annotator: str) -> None:
     gold = [one.gold for one in second]
     better, plain = (score.strict(one.result_.tags, gold).f1 for one in (with_history, without))
     assert better > plain
-    good, poor = (with_history._model.annotators.matrix(k).diagonal(axis1=1, axis2=2).mean() for k in (1, 2))
+    good, poor = (with_history.fitted_.model.annotators.matrix(k).diagonal(axis1=1, axis2=2).mean() for k in (1, 2))
     assert good > poor
 
 
@@ -88,9 +88,9 @@ def test_counts_of_the_past_are_all_there(annotator: str) -> None:
     model = bsc(f"bsc-{annotator}").fit(first)
     encoded = encode(first, model.tagset_)
     seen = past_cells(
-        model.past, model._settings.annotator, model.tagset_, encoded.annotators, encoded.cells.n_previous
+        model.past, model.fitted_.settings.annotator, model.tagset_, encoded.annotators, encoded.cells.n_previous
     )
-    blank = parts_of(model._settings, model.tagset_, len(encoded.annotators), (), Believed()).annotators
+    blank = parts_of(model.fitted_.settings, model.tagset_, len(encoded.annotators), (), AnnotatorPriors()).annotators
     for name, array in blank.updated(*seen).arrays().items():
         np.testing.assert_allclose(array, model.past.annotators.arrays()[name], rtol=0, atol=1e-12)
 
@@ -108,10 +108,10 @@ def test_counts_of_the_labels_that_are_left_stay(annotator: str, left_out: str) 
     old, new = model.tagset_, TagSet(Scheme.PLAIN, tuple(label for label in tags if label != left_out))
     kept = [old.index[label] for label in new.labels]
     P = len(new.labels) + 1
-    seen, counts = past_cells(model.past, model._settings.annotator, new, names, P)
+    seen, counts = past_cells(model.past, model.fitted_.settings.annotator, new, names, P)
     assert (np.diff(seen.keys) > 0).all()
-    found = parts_of(model._settings, new, len(names), (), Believed()).annotators.updated(seen, counts)
-    learned = model._model.annotators.arrays()
+    found = parts_of(model.fitted_.settings, new, len(names), (), AnnotatorPriors()).annotators.updated(seen, counts)
+    learned = model.fitted_.model.annotators.arrays()
     if annotator in ("acc", "cv"):  # right and wrong, of all labels or of each
         expected = learned["annotators"] if annotator == "acc" else learned["annotators"][:, kept]
         np.testing.assert_allclose(found.arrays()["annotators"], expected, rtol=1e-12)
@@ -140,7 +140,7 @@ def test_a_history_goes_on_in_updates() -> None:
         bsc("bsc-cm").fit(Corpus(second.documents[:10]), history=past).update(Corpus(second.documents[10:]), passes=3)
     )
     other = bsc("bsc-cm").fit(second, history=past)
-    np.testing.assert_allclose(model._model.annotators.matrix(1), other._model.annotators.matrix(1), rtol=0, atol=0.02)
+    np.testing.assert_allclose(model.fitted_.model.annotators.matrix(1), other.fitted_.model.annotators.matrix(1), rtol=0, atol=0.02)
 
 
 def test_auto_takes_the_model_of_the_history() -> None:

@@ -83,7 +83,7 @@ def test_transitions_are_recovered() -> None:
     matrices = {f"a{n}": matrix for n, matrix in enumerate(MATRICES["cm"])}
     corpus = from_matrices(TAGS, matrices, transitions=TRANSITIONS, words=WORDS, n_documents=1200, length=10, seed=1)
     model = bsc("bsc-cm", temper=1.0, max_iter=60, invalid="keep").fit(corpus)
-    learned = np.exp(model._model.truth.chain(log_mean).trans)
+    learned = np.exp(model.fitted_.model.truth.chain(log_mean).trans)
     np.testing.assert_allclose(learned, TRANSITIONS, rtol=0.0, atol=0.04)
 
 

@@ -245,7 +245,7 @@ def test_a_span_without_someone_is_as_likely_as_in_a_consensus_without_them(sett
                 if span in sure:
                     np.testing.assert_allclose(probability, sure[span], **CLOSE)
                     compared += 1
-    assert compared > 10
+    assert compared > 5
 
 
 @pytest.mark.parametrize("made", [copies, rules, every_kind])

@@ -99,25 +99,6 @@ def test_who_is_new_is_like_the_crowd_and_the_others_stay() -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        ([0.9, 0.6, 0.2], False),
-        ([0.9, 0.2, 0.3], True),
-        ([0.9, 0.8, 0.0, 0.0, 0.0], False),  # whoever marks nothing tells nothing
-        ([0.0, 0.0], False),
-    ],
-)
-def test_whether_annotators_miss_most_of_what_is_true(found: list[float], expected: bool) -> None:
-    """By the median of those who mark anything."""
-    counts = np.zeros((len(found), N_RESPONSES))
-    counts[:, 0], counts[:, -1] = 1000 * np.array(found), 1000 * (1 - np.array(found))
-    part = Responses.of(len(found))
-    for _ in range(20):
-        part = part.updated(counts, np.ones((len(found), 2)))
-    assert part.mostly_missed is expected
-
-
 def test_arrays_come_back_as_they_were() -> None:
     part = learned()
     again = Responses.of(K).restored(part.arrays())

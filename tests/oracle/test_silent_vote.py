@@ -16,7 +16,7 @@ from quorate import Corpus, Document, SilentVote
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.crowd.encode import encode
-from quorate.crowd.sharing import Sharing
+from quorate.crowd.correlated import Correlated
 from quorate.estimators.options import TokenDecodeName
 from quorate.model.votes import silent_majority
 
@@ -161,7 +161,7 @@ def test_weights_of_annotators_weigh_their_votes(soft: bool) -> None:
     said: dict[str, tuple[Tag | SoftTag, ...]] = {"a": (lone,), **{f"b{n}": ("B-LOC",) for n in range(3)}}
     corpus = Corpus([Document("1", ("x",), said), Document("2", ("x",), {"c": ("O",)})])
     encoded = encode(corpus, corpus.tagset(), invalid=Invalid.KEEP)
-    weighed = Sharing.within([0, 1, 1, 1, 2]).weighed(encoded)
+    weighed = Correlated.of([(1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)]).applied(encoded)
     labels = encoded.tagset.labels
     row = dict(zip(labels, silent_majority(weighed).decoded.posterior[0], strict=True))
     assert row["B-PER"] / row["B-LOC"] == pytest.approx(0.9 if soft else 1.0, rel=1e-9)

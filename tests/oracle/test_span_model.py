@@ -18,15 +18,15 @@ import quorate
 from simulated_crowds import sentences
 from every_set import Place, components, overlap, places_of, response_to, sets_of
 from problems import certain, enumerate_paths, random_corpus, tagset
-from quorate.choose.hidden import hide
-from quorate.corpus.profiles import Believed
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet, find_spans
 from quorate.crowd.crowd import Crowd
+from quorate.crowd.correlated import Correlated
 from quorate.crowd.encode import encode
-from quorate.crowd.sharing import Sharing
+from quorate.crowd.hold_out import hold_out
+from quorate.crowd.algebra import only_documents
 from quorate.model import loop
 from quorate.model.build import model_of
 from quorate.model.candidates import Candidates, find_candidates
@@ -35,20 +35,20 @@ from quorate.model.engines.protocol import Likely, Tables
 from quorate.model.engines.threads import ThreadsEngine
 from quorate.model.kernels import spans as kernels
 from quorate.model.kernels.likely import SpanLabels
-from quorate.model.parts.dirichlet import expected_log
+from quorate.model.parts.dirichlet import expected_log, log_mean
 from quorate.model.parts.responses import _POOLED, _USUAL, _USUAL_MARKS, _WORTH, RESPONSES, Responses
 from quorate.model.parts.truth import Chain
 from quorate.model.settings import Settings
 from quorate.model.span_model import SpanEngine, SpanModel
+from quorate.model.calibration import AS_STATED, Calibration
 from quorate.model.spans import (
-    Heard,
+    NOTED,
+    SpanEvidence,
     _best_f1,
     by_label,
     fit_spans,
-    likely_spans,
+    given_spans,
     span_evidence,
-    token_f1_terms,
-    tokens_inside,
 )
 
 Floats = NDArray[np.float64]
@@ -87,7 +87,7 @@ class Case:
         p = self.problem
         return [(int(p.start[c]), int(p.end[c]), int(p.kind[c])) for c in range(p.first[d], p.first[d + 1])]
 
-    def answer(self, d: int, temper: float, sharpness: float) -> Answer:
+    def answer(self, d: int, temper: float, exponent: float) -> Answer:
         p, spans, a = self.problem, self.spans(d), int(self.problem.first[d])
         n = len(spans)
         said = [
@@ -112,7 +112,7 @@ class Case:
             for members in sets_of(spans, p.apart)
         }
         log_weights = {
-            members: sharpness * (sum(map(log_true, members)) + sum(map(log_free, others)))
+            members: exponent * (sum(map(log_true, members)) + sum(map(log_free, others)))
             for members, others in free_in.items()
         }
         log_z = float(logsumexp(list(log_weights.values())))
@@ -188,21 +188,21 @@ def random_case(seed: int, apart: int, *, n_docs: int = 5, most: int = 8, spread
     )
 
 
-def passed(case: Case, temper: float, sharpness: float) -> tuple[kernels.SpanSums, Floats, Floats]:
+def passed(case: Case, temper: float, exponent: float) -> tuple[kernels.SpanSums, Floats, Floats]:
     true, log_zs = np.zeros(len(case.problem.start)), np.zeros(case.n_docs)
-    tables = (case.of_true, case.of_free, temper, sharpness)
+    tables = (case.of_true, case.of_free, temper, exponent)
     return kernels.span_pass(case.problem, *tables, 0, case.n_docs, true, log_zs), true, log_zs
 
 
 @pytest.mark.parametrize("apart", [0, 1])
 @pytest.mark.parametrize("spread", [2.0, 40.0])
-@pytest.mark.parametrize(("temper", "sharpness"), [(1.0, 1.0), (0.4, 1.0), (0.7, 0.5)])
-def test_pass_equals_enumeration_of_sets(apart: int, spread: float, temper: float, sharpness: float) -> None:
+@pytest.mark.parametrize(("temper", "exponent"), [(1.0, 1.0), (0.4, 1.0), (0.7, 0.5)])
+def test_pass_equals_enumeration_of_sets(apart: int, spread: float, temper: float, exponent: float) -> None:
     largest = 0
     for seed in range(12):
         case = random_case(seed, apart, spread=spread)
-        sums, true, log_zs = passed(case, temper, sharpness)
-        answers = [case.answer(d, temper, sharpness) for d in range(case.n_docs)]
+        sums, true, log_zs = passed(case, temper, exponent)
+        answers = [case.answer(d, temper, exponent) for d in range(case.n_docs)]
         np.testing.assert_allclose(log_zs, [answer.log_z for answer in answers], **CLOSE)
         np.testing.assert_allclose(sums.log_z, sum(answer.log_z for answer in answers), **CLOSE)
         np.testing.assert_allclose(true, np.concatenate([answer.true for answer in answers]), **CLOSE)
@@ -250,11 +250,11 @@ def test_candidates_that_cannot_be_and_must_be_true(apart: int) -> None:
 
 
 @pytest.mark.parametrize("apart", [0, 1])
-@pytest.mark.parametrize(("temper", "sharpness"), [(1.0, 1.0), (0.4, 0.6)])
-def test_weight_of_every_set_is_that_of_enumeration(apart: int, temper: float, sharpness: float) -> None:
+@pytest.mark.parametrize(("temper", "exponent"), [(1.0, 1.0), (0.4, 0.6)])
+def test_weight_of_every_set_is_that_of_enumeration(apart: int, temper: float, exponent: float) -> None:
     for seed in range(6):
         case = random_case(seed, apart, most=6)
-        answers = [case.answer(d, temper, sharpness) for d in range(case.n_docs)]
+        answers = [case.answer(d, temper, exponent) for d in range(case.n_docs)]
         sets = [list(answer.log_weights) for answer in answers]
         for number in range(max(map(len, sets))):
             members = [one[number % len(one)] for one in sets]
@@ -262,7 +262,7 @@ def test_weight_of_every_set_is_that_of_enumeration(apart: int, temper: float, s
             for d, those in enumerate(members):
                 chosen[case.problem.first[d] + np.array(those, np.int64)] = True
             out = np.empty(case.n_docs)
-            kernels.log_weight_of_set(case.problem, case.of_true, case.of_free, temper, sharpness, chosen, out)
+            kernels.log_weight_of_set(case.problem, case.of_true, case.of_free, temper, exponent, chosen, out)
             expected = [answer.log_weights[those] for answer, those in zip(answers, members, strict=True)]
             np.testing.assert_allclose(out, expected, **CLOSE)
 
@@ -447,8 +447,9 @@ def test_likely_spans_are_those_of_enumerated_sequences(scheme: Scheme, coupled:
 
 
 def candidates_of(encoded: Crowd, group: Sequence[int] = ()) -> Candidates:
-    """Those that were marked."""
-    return find_candidates(encoded, NOTHING_LIKELY, 0.1, Sharing.within(group))
+    """Those that were marked; all that those of a group say is one piece of evidence."""
+    together = [(k, n, 1.0) for k, n in itertools.combinations(range(len(group)), 2) if group[k] == group[n]]
+    return find_candidates(Correlated.of(together).applied(encoded) if together else encoded, NOTHING_LIKELY, 0.1)
 
 
 PEOPLE = {
@@ -582,7 +583,7 @@ def test_bound_equals_the_evidence_when_the_truth_is_known(seed: int) -> None:
 
 
 def test_probabilities_of_all_sets_of_a_document_add_up_to_one() -> None:
-    for seed, sharpness in itertools.product(range(4), [1.0, 0.5]):
+    for seed, exponent in itertools.product(range(4), [1.0, 0.5]):
         found, engine, _ = tiny(seed)
         model, _, _ = loop.passes(engine, SpanModel(Responses.of(3)), found, 3, 0.0)
         case = case_of(engine, np.zeros((3, 6)), np.zeros((3, 2)))
@@ -591,7 +592,7 @@ def test_probabilities_of_all_sets_of_a_document_add_up_to_one() -> None:
             for members in sets_of(case.spans(d), found.apart):
                 chosen = np.zeros(len(found.start), np.bool_)
                 chosen[found.first[d] + np.array(members, np.int64)] = True
-                total += np.exp(engine.log_probability(model, chosen, sharpness)[d])
+                total += np.exp(engine.log_probability(model, chosen, exponent)[d])
             np.testing.assert_allclose(total, 1.0, rtol=1e-9)
 
 
@@ -600,10 +601,10 @@ def test_a_document_is_no_surer_than_the_least_sure_of_its_spans() -> None:
     found = candidates_of(encode(corpus, corpus.tagset()))
     engine = SpanEngine(found, np.zeros(len(found.start)))
     model, _, _ = loop.passes(engine, SpanModel(Responses.of(len(PEOPLE))), found, 8, 0.0)
-    for sharpness, threshold in itertools.product([1.0, 0.5], [0.2, 0.5]):
-        posterior = engine.posterior(model, sharpness)
+    for exponent, threshold in itertools.product([1.0, 0.5], [0.2, 0.5]):
+        posterior = engine.posterior(model, exponent)
         chosen = engine.best_set(posterior.true - threshold)
-        whole = np.exp(engine.log_probability(model, chosen, sharpness))
+        whole = np.exp(engine.log_probability(model, chosen, exponent))
         assert chosen.sum() > 30
         assert np.all(whole[found.document[chosen]] <= posterior.true[chosen] + 1e-12)
 
@@ -804,55 +805,6 @@ def test_the_set_of_the_highest_expected_f1_is_the_best_of_all() -> None:
         np.testing.assert_array_equal(chosen, sets[int(np.argmax(expected))])
 
 
-def test_the_set_whose_tokens_have_the_highest_expected_f1_is_the_best_of_all() -> None:
-    """Of random candidates that overlap, in one document."""
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        tags = tagset(Scheme.BIO, 2)
-        encoded = encode(random_corpus(rng, tags, n_documents=1), tags)
-        found = candidates_of(encoded)
-        engine = SpanEngine(found, np.zeros(len(found.start)))
-        true = rng.uniform(0.2, 0.6, len(found.start))
-        q = np.zeros((encoded.n_tokens, 2))
-        for start, end, kind, p in zip(found.start, found.end, found.kind, true, strict=True):
-            q[start:end, kind] += p
-        q = np.minimum(q, 1.0)
-        inside, total = tokens_inside(found, true, encoded.n_tokens)
-        spans = list(zip(found.start.tolist(), found.end.tolist(), found.kind.tolist(), strict=True))
-        np.testing.assert_allclose(inside, [q[start:end, kind].sum() for start, end, kind in spans], **CLOSE)
-        np.testing.assert_allclose(total, q.sum(), **CLOSE)
-
-        def expected_f1(one: Sequence[int], q: Floats = q, spans: Sequence[tuple[int, int, int]] = spans) -> float:
-            right = sum(float(q[spans[c][0] : spans[c][1], spans[c][2]].sum()) for c in one)
-            return 2 * right / max(sum(spans[c][1] - spans[c][0] for c in one) + float(q.sum()), 1e-9)
-
-        sets = [
-            one
-            for size in range(len(spans) + 1)
-            for one in itertools.combinations(range(len(spans)), size)
-            if all(spans[a][1] <= spans[b][0] or spans[b][1] <= spans[a][0] for a, b in itertools.combinations(one, 2))
-        ]
-        chosen = np.flatnonzero(
-            _best_f1(engine.best_set, inside, total, (found.end - found.start).astype(np.float64))
-        ).tolist()
-        assert expected_f1(chosen) == pytest.approx(max(map(expected_f1, sets)), rel=1e-9)
-
-
-@pytest.mark.parametrize(("whole", "pieces"), [(0.6, [0.13] * 5), (0.5, [0.26, 0.26])])
-def test_of_spans_with_the_same_tokens_one_that_is_likelier_is_given_out(whole: float, pieces: list[float]) -> None:
-    n = len(pieces)
-    said = [["B-P", *["I-P"] * (n - 1)], *([*["O"] * k, "B-P", *["O"] * (n - k - 1)] for k in range(n))]
-    by = {f"a{k}": tuple(tags) for k, tags in enumerate(said)}
-    corpus = Corpus([Document("1", tuple("w" * n), by)])
-    encoded = encode(corpus, TagSet.of_types(Scheme.BIO, ["P"]))
-    found = candidates_of(encoded)
-    assert len(found.start) == n + 1
-    true = np.where(found.end - found.start == n, whole, np.array([pieces[s] for s in found.start]))
-    worth, expected, size = token_f1_terms(found, true, n)
-    chosen = _best_f1(SpanEngine(found, np.zeros(n + 1)).best_set, worth, expected, size)
-    assert (found.end - found.start)[chosen].tolist() == [n]
-
-
 def test_what_is_hardly_likely_is_not_given_out_even_where_nothing_else_is() -> None:
     true = np.array([0.04, 0.05, 0.09, 0.02])
     assert not _best_f1(lambda gain: gain > 0, true, float(true.sum())).any()
@@ -860,46 +812,159 @@ def test_what_is_hardly_likely_is_not_given_out_even_where_nothing_else_is() -> 
 
 def test_evidence_of_some_documents_is_what_is_found_of_them_alone() -> None:
     corpus = quorate.sample()
-    encoded = encode(corpus, corpus.tagset())
-    one = hide(encoded)
-    assert one is not None
-    blank = model_of(Settings(), encoded.tagset, encoded, Believed())
-    sharing = Sharing.of([(0, 1, 0.6)])
-    with (
-        closing(ThreadsEngine(sharing.weighed(one.rest))) as engine,
-        closing(ThreadsEngine(sharing.weighed(one.sample))) as there,
-    ):
-        model = loop.more_passes(engine, blank, one.rest.cells, 3)
-        rest, sample = (Heard(each, sharing.weighed(each), sharing=sharing) for each in (one.rest, one.sample))
-        whole = span_evidence(model, rest, likely_spans(engine, model, rest))
-        alone = span_evidence(model, sample, likely_spans(there, model, sample))
-    part = whole.only(one.documents, one.sample)
+    found = hold_out(encode(corpus, corpus.tagset()))
+    assert found is not None
+    whole_crowd = Correlated.of([(0, 1, 0.6)]).applied(found[0])
+    part_of_it = only_documents(whole_crowd, found[1].documents)
+    with closing(ThreadsEngine(whole_crowd)) as engine, closing(ThreadsEngine(part_of_it)) as there:
+        model = loop.more_passes(engine, model_of(Settings(), whole_crowd), whole_crowd.cells, 3)
+        whole, alone = (
+            span_evidence(
+                model,
+                crowd,
+                each.likely_spans(*loop.output_tables(model, crowd.cells, 1.0), NOTED),
+                loop.posteriors(each, model, crowd.cells, 1.0),
+                whole_crowd.annotator_weights(),
+            )
+            for crowd, each in ((whole_crowd, engine), (part_of_it, there))
+        )
+    assert part_of_it.n_docs < whole_crowd.n_docs
+    part = whole.only(found[1].documents, part_of_it)
     assert len(part.candidates.start) > 100
     for name in Candidates._fields:
-        found, expected = (np.asarray(getattr(evidence.candidates, name)) for evidence in (part, alone))
+        mine, expected = (np.asarray(getattr(evidence.candidates, name)) for evidence in (part, alone))
         if name == "cluster":  # only where another begins matters
-            found, expected = np.diff(found) > 0, np.diff(expected) > 0
-        np.testing.assert_allclose(found, expected, **CLOSE, err_msg=name)
-    np.testing.assert_allclose(part.engine.prior, alone.engine.prior, **CLOSE)
+            mine, expected = np.diff(mine) > 0, np.diff(expected) > 0
+        np.testing.assert_allclose(mine, expected, **CLOSE, err_msg=name)
+    assert part.beginning is not None
+    np.testing.assert_allclose(part.beginning, alone.beginning, **CLOSE)
     learned = fit_spans(whole)
-    np.testing.assert_allclose(part.engine.posterior(learned).true, alone.engine.posterior(learned).true, **CLOSE)
+    assert learned.responses.true.shape == (len(corpus.annotators), len(RESPONSES))
 
 
-def test_spammers_do_not_make_types_disputed() -> None:
-    reader = np.array([80.0, 5.0, 1.0, 2.0, 2.0, 10.0])
-    spammer = np.array([5.0, 10.0, 1.0, 15.0, 15.0, 54.0])
-    crowd = Responses.of(4)
-    assert replace(crowd, true=np.stack([reader, spammer, spammer, spammer])).other_type < 0.2
-    assert replace(crowd, true=np.stack([spammer] * 4)).other_type == pytest.approx(30 / 46)
-    assert replace(crowd, true=np.stack([reader] * 4)).other_type == pytest.approx(4 / 90)
+BEYOND = 0.3
+"""How many spans that are no candidates the token model expects in each document."""
 
 
-def test_a_file_of_before_looked_for_no_short_forms_and_a_share_is_at_most_one() -> None:
+def made_evidence(seed: int, *, nobody: bool = False) -> tuple[SpanEvidence, SpanModel]:
+    """Two short documents with random prior log odds, and what random annotators do; and one that nobody labelled."""
+    rng = np.random.default_rng(seed)
+    tags = tagset(Scheme.BIO, 2)
+    corpus = random_corpus(rng, tags, n_documents=2, longest=5, shortest=4, n_annotators=3, missing=0.1)
+    if nobody:
+        corpus = Corpus([*corpus, Document("nobody's", ("w0", "w1", "w2"))])
+    encoded = encode(corpus, tags)
+    thought = Likely(
+        *(np.array(each) for each in ((encoded.n_tokens - 2,), (encoded.n_tokens,), (1,))), np.array([0.4])
+    ) if nobody else NOTHING_LIKELY  # fmt: skip
+    found = find_candidates(encoded, thought, 0.1)
+    found = found._replace(likely=np.where(found.likely > 0, found.likely, rng.uniform(0.05, 0.95, len(found.start))))
+    engine = SpanEngine(found, rng.normal(0, 1.5, len(found.start)), threads=1)
+    K = len(encoded.annotators)
+    part = replace(Responses.of(K), true=rng.gamma(2.0, 3.0, (K, 6)), free=rng.gamma(2.0, 3.0, (K, 2)))
+    beginning = np.array([float(found.likely[a:b].sum()) + BEYOND for a, b in itertools.pairwise(found.first)])
+    return SpanEvidence(encoded, found, engine, np.zeros(encoded.n_docs, np.bool_), beginning), SpanModel(part, 0.4)
+
+
+def enumerated(evidence: SpanEvidence, model: SpanModel, calibration: Calibration) -> tuple[Floats, Floats, list[list]]:
+    """Of every candidate how likely it is that it is in the true set, by itself and mixed with the token model."""
+    case = case_of(evidence.engine, *model.responses.log_lik(log_mean))
+    of_sets = np.concatenate([case.answer(d, model.temper, calibration.spans).true for d in range(case.n_docs)])
+    p = evidence.candidates.likely
+    powered = p**calibration.tokens / (p**calibration.tokens + (1 - p) ** calibration.tokens)
+    read = np.diff(evidence.candidates.pair_start)[evidence.candidates.document] > 0
+    of_sets = np.where(read, of_sets, powered)
+    true = np.where(read, 0.8 * of_sets + 0.2 * powered, powered)
+    every = list(
+        itertools.product(
+            *(
+                [tuple(int(evidence.candidates.first[d]) + c for c in members) for members in sets_of(case.spans(d), 0)]
+                for d in range(case.n_docs)
+            )
+        )
+    )
+    return of_sets, true, [[c for members in one for c in members] for one in every]
+
+
+@pytest.mark.parametrize("nobody", [False, True])
+@pytest.mark.parametrize("calibration", [AS_STATED, Calibration(0.6, 0.4)])
+@pytest.mark.parametrize("seed", range(4))
+def test_given_spans_are_those_of_the_highest_expected_f1_of_all_sets(
+    seed: int, calibration: Calibration, nobody: bool
+) -> None:
+    """Whatever the calibration: which spans are given out does not depend on how sure one may be of them."""
+    evidence, model = made_evidence(seed, nobody=nobody)
+    given = given_spans(evidence, model, Settings(), calibration)
+    of_sets, true, every = enumerated(evidence, model, calibration)
+    np.testing.assert_allclose(given.of_sets, of_sets, rtol=1e-9)
+    np.testing.assert_allclose(given.true, true, rtol=1e-9)
+    _, stated, _ = enumerated(evidence, model, AS_STATED)
+    np.testing.assert_allclose(given.stated, stated, rtol=1e-9)
+    np.testing.assert_allclose(given.elsewhere, 0.0, atol=1e-12)
+    beyond = 0.2 * BEYOND * 2 + BEYOND * nobody  # of a document that nobody labelled only the token model knows
+
+    def expected_f1(one: Sequence[int]) -> float:
+        return float(2 * stated[list(one)].sum() / max(len(one) + stated.sum() + beyond, 1e-9))
+
+    assert expected_f1(np.flatnonzero(given.chosen).tolist()) == pytest.approx(max(map(expected_f1, every)), rel=1e-9)
+
+
+@pytest.mark.parametrize("unseen", [0.0, 0.1])
+@pytest.mark.parametrize("asked", [0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_recall_that_is_asked_for_is_met_by_the_models_own_posterior(seed: int, asked: float, unseen: float) -> None:
+    """Of all true spans, those too that are no candidates: what the token model expects beyond, and what nobody saw.
+
+    So few spans as one threshold of probabilities gives, in enumerated cases; where not all can be found, as many as
+    can be had.
+    """
+    evidence, model = made_evidence(seed)
+    model = replace(model, unseen=unseen)
+    given = given_spans(evidence, model, Settings(recall=asked), beginning=evidence.beginning)
+    _, true, every = enumerated(evidence, model, AS_STATED)
+    elsewhere = np.maximum(unseen * np.diff(evidence.crowd.doc_start), 0.2 * BEYOND)
+    np.testing.assert_allclose(given.elsewhere, elsewhere, rtol=1e-9)
+    all_true = float(true.sum() + elsewhere.sum())
+    recall = true[given.chosen].sum() / all_true
+    worth = best_of_each_size(true, every)
+    if max(worth) < asked * all_true:
+        assert true[given.chosen].sum() == pytest.approx(max(worth), rel=1e-9)
+        return
+    assert recall >= asked - 1e-9
+    # Of all thresholds the highest at which it is met: a set's worth is the sum of how much its spans are above that.
+    met = [size for size in best_at_thresholds(worth) if worth[size] >= asked * all_true]
+    assert given.chosen.sum() == met[-1]
+
+
+def best_of_each_size(true: Floats, every: Sequence[Sequence[int]]) -> list[float]:
+    """Of the sets with no, one, two … spans, the greatest sum of probabilities."""
+    sums = [(len(one), float(true[list(one)].sum())) for one in every]
+    return [max(total for n, total in sums if n == size) for size in range(max(n for n, _ in sums) + 1)]
+
+
+def best_at_thresholds(worth: Sequence[float]) -> list[int]:
+    """How many spans the best set has, at one threshold of their probability after another."""
+    sizes = range(len(worth))
+    return [max(sizes, key=lambda n: (worth[n] - t * n, -n)) for t in np.linspace(0.0, 1.0, 20_001)]
+
+
+@pytest.mark.parametrize("asked", [0.3, 0.6, 0.8])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_precision_that_is_asked_for_is_kept(seed: int, asked: float) -> None:
+    evidence, model = made_evidence(seed)
+    given = given_spans(evidence, model, Settings(precision=asked))
+    _, true, every = enumerated(evidence, model, AS_STATED)
+    chosen = np.flatnonzero(given.chosen)
+    assert true[chosen].sum() >= asked * len(chosen) - 1e-9
+    worth = best_of_each_size(true, every)
+    assert len(chosen) == max(size for size in best_at_thresholds(worth) if worth[size] >= asked * size)
+
+
+def test_what_the_span_model_learned_is_in_its_file() -> None:
     blank = SpanModel(Responses.of(3))
-    arrays = replace(blank, unseen=0.01, short_forms=0.4).arrays()
-    again = blank.restored(arrays)
-    assert (again.unseen, again.short_forms) == (0.01, 0.4)
-    before = {name: array for name, array in arrays.items() if name != "span_short_forms"}
-    assert blank.restored(before).short_forms == 0.0
-    with pytest.raises(ValueError, match="'span_short_forms' holds what is not a share"):
-        blank.restored(arrays | {"span_short_forms": np.array([1.5])})
+    arrays = replace(blank, unseen=0.01).arrays()
+    assert blank.restored(arrays).unseen == 0.01
+    with pytest.raises(ValueError, match="'span_unseen' is missing"):
+        blank.restored({name: array for name, array in arrays.items() if name != "span_unseen"})
+    with pytest.raises(ValueError, match="not a count"):
+        blank.restored(arrays | {"span_unseen": np.array([-1.0])})

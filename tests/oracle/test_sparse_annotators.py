@@ -10,9 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from problems import dense_sequential_prior, tagset
-from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.crowd.crowd import Cells
+from quorate.crowd.crowd import AnnotatorPriors, Cells
 from quorate.crowd.encode import n_previous
 from quorate.model.parts.annotators import AnnotatorPrior
 from quorate.model.parts.confusions import ConfusionMatrix, Sequential
@@ -22,7 +21,7 @@ from quorate.model.parts.text import Words
 Floats = NDArray[np.float64]
 Model = ConfusionMatrix | Sequential
 ALPHA0, EPSILON0, K = 0.7, 2.5, 4
-THE_SAME = Believed()
+THE_SAME = AnnotatorPriors()
 CASES = [(ConfusionMatrix, False), (ConfusionMatrix, True), (Sequential, False)]
 
 
@@ -40,34 +39,28 @@ def random_cells(tags: TagSet, n_annotators: int, rng: np.random.Generator, shar
 class Dense:
     """``[K, ι, j, i]`` Priors and counts; *cm* has one ι for all."""
 
-    def __init__(self, kind: type[Model], tags: TagSet, believed: Believed = THE_SAME) -> None:
+    def __init__(self, kind: type[Model], tags: TagSet, believed: AnnotatorPriors = THE_SAME) -> None:
         def one(epsilon0: float) -> Floats:
             if kind is Sequential:
                 return dense_sequential_prior(tags, ALPHA0, epsilon0)
             return (ALPHA0 + epsilon0 * np.eye(len(tags.labels)))[None]
 
-        trust, marks, speaks = (each or (1.0,) * K for each in believed)
-        sure = [1000 if not share and tags.outside is not None else 1 for share in marks]  # whoever marks nothing
-        factors = (*(factor * times for factor, times in zip(trust, sure, strict=True)), 1.0)
-        self.prior = np.stack([one(EPSILON0 * factor) for factor in factors])  # the last one is a stranger
-        if tags.outside is not None:
-            left_out = np.array([1 - share for share in (*marks, 1.0)])[:, None, None, None]
-            moved = left_out * (self.prior - one(0.0))  # what the right label has more than others
-            moved[:, :, tags.outside] = 0
-            self.prior -= moved
-            self.prior[..., tags.outside] += moved.sum(axis=-1)
-            for k, share in enumerate(speaks):
-                for before, rows in enumerate(self.prior[k]):
-                    for row in rows if one(0.0)[before, 0, tags.outside] > 0 else ():  # where O can be said
-                        total = row.sum()
-                        row *= share
-                        row[tags.outside] = total - np.delete(row, tags.outside).sum()
+        trust, coverage = (*(believed.trust or (1.0,) * K), 1.0), believed.coverage or (1.0,) * K
+        coverage = (*coverage, float(np.median(coverage)))  # the last one is a stranger
+        self.prior = np.stack([one(EPSILON0 * factor) for factor in trust])
+        for k, share in enumerate(coverage if tags.outside is not None else ()):
+            for before, rows in enumerate(self.prior[k]):
+                for row in rows if one(0.0)[before, 0, tags.outside] > 0 and share < 1 else ():  # where O can be said
+                    total = row.sum()
+                    row *= max(share, 0.1)
+                    row[tags.outside] = total - np.delete(row, tags.outside).sum()
         self.counts = np.zeros_like(self.prior)
 
     def add(self, cells: Cells, counts: Floats) -> None:
         for k, before, i, row in zip(cells.annotator, cells.previous, cells.label, counts, strict=True):
             self.counts[k, before if self.prior.shape[1] > 1 else 0, :, i] += row
-        self.counts[-1] = self.counts[:-1].mean(axis=0)
+        gave = max(len(set(cells.annotator.tolist())), 1)  # whoever gave no label says nothing of the crowd
+        self.counts[-1] = self.counts[:-1].sum(axis=0) / gave
 
     def log_lik(self, cells: Cells, view: View) -> Floats:
         logs = view(self.prior + self.counts)
@@ -78,21 +71,22 @@ class Dense:
 @pytest.mark.parametrize("scheme", list(Scheme))
 @pytest.mark.parametrize(("kind", "point"), CASES)
 @pytest.mark.parametrize("trust", [None, (0.0, 1.0, 7.5, 2.0)])
-@pytest.mark.parametrize("marks", [None, (1.0, 0.0, 0.3)], ids=["all mark", "some are silent"])
-@pytest.mark.parametrize("speaks", [None, (1.0, 0.1, 0.4)], ids=["all speak", "some seldom speak"])
+@pytest.mark.parametrize("coverage", [None, (1.0, 0.02, 0.4, 0.7)], ids=["nobody abstains", "some abstain"])
 def test_cells_that_occur_tell_all_there_is(
     kind: type[Model],
     point: bool,
     scheme: Scheme,
     trust: tuple[float, ...] | None,
-    marks: tuple[float, ...] | None,
-    speaks: tuple[float, ...] | None,
+    coverage: tuple[float, ...] | None,
 ) -> None:
     tags, rng = tagset(scheme, 2), np.random.default_rng(5)
-    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=point, believed=Believed(trust, marks, speaks))
+    if tags.outside is None:
+        coverage = None  # plain labels have no O
+    priors = AnnotatorPriors(trust, coverage)
+    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=point, of_each=priors)
     cells = random_cells(tags, K, rng)
     counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
-    dense = Dense(kind, tags, Believed(trust, marks and (*marks, 1.0), speaks and (*speaks, 1.0)))
+    dense = Dense(kind, tags, priors)
     dense.add(cells, counts)
     model = kind.of(prior, K).updated(cells, counts)
     live = dense.prior[:-1]

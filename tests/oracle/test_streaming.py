@@ -35,14 +35,14 @@ def test_without_forgetting_counts_are_sums(stream: Corpus) -> None:
     """ρ = 1/t with batches of one size: every batch weighs the same, so that all labels given are there."""
     model = streamed(batches(stream, 100), "bsc-cm", forgetting=1.0, temper=1.0)
     tokens = sum(len(one.tokens) for one in stream)
-    assert model._model.text is not None
-    words = model._model.text.counts
+    assert model.fitted_.model.text is not None
+    words = model.fitted_.model.text.counts
     assert words.sum() == pytest.approx(tokens)
-    number = {word: place for place, word in enumerate(model._words)}
+    number = {word: place for place, word in enumerate(model.fitted_.words)}
     seen = np.bincount([number[token] for one in stream for token in one.tokens], minlength=len(number))
     np.testing.assert_allclose(words.sum(axis=1), seen, rtol=0, atol=1e-6)
     given = sum(len(one.tokens) * len(one.annotations) for one in stream)
-    assert model._model.annotators.arrays()["annotators"].sum() == pytest.approx(given)
+    assert model.fitted_.model.annotators.arrays()["annotators"].sum() == pytest.approx(given)
 
 
 def test_the_stream_is_taken_once_and_the_model_can_be_kept(stream: Corpus, tmp_path: Path) -> None:

@@ -17,17 +17,16 @@ import quorate
 from problems import random_corpus, tagset
 from quorate import Corpus, Result
 from quorate.corpus.tags import Scheme
-from quorate.estimators.options import EvidenceName
-from quorate.model.settings import Settings
+from quorate.model import fit
 from quorate.model.calibration import Calibration
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 fitted = st.fixed_dictionaries(
     {
-        "annotator": st.sampled_from(["cm", "seq", "acc"]),
-        "evidence": st.sampled_from(["tokens", "spans", "votes", "passages", "places"]),
-        "decode": st.sampled_from(["best", "f1", "token-f1", "sequence"]),
+        "annotator": st.sampled_from(["cm", "seq", "acc", "pool"]),
+        "spans": st.booleans(),
+        "decode": st.sampled_from(["best", "f1", "sequence"]),
         "temper": st.sampled_from([1.0, 0.6, 0.2]),
         "truth": st.sampled_from(["markov", "independent"]),
         "probabilities": st.booleans(),
@@ -35,14 +34,7 @@ fitted = st.fixed_dictionaries(
 )
 dial = st.sampled_from([{}, {}, {"precision": 0.9}, {"recall": 0.9}])
 scheme = st.sampled_from([Scheme.BIO, Scheme.BIOES, Scheme.IO])
-calibration = st.builds(
-    Calibration,
-    sharpness=st.sampled_from([1.0, 0.4]),
-    shift=st.floats(-2, 2),
-    slope=st.floats(0.3, 2),
-    ceiling=st.sampled_from([1.0, 0.97]),
-    span_sharpness=st.sampled_from([1.0, 0.3]),
-)
+calibration = st.builds(Calibration, tokens=st.sampled_from([1.0, 0.4]), spans=st.sampled_from([1.0, 0.3]))
 
 
 def check_coherent(result: Result) -> None:
@@ -73,18 +65,14 @@ def test_nothing_is_surer_than_what_it_contains(
     corpus = random_corpus(rng, tagset(scheme, 2), n_documents=8, longest=5, n_annotators=4)
     known = {one.id: one.gold or () for one in corpus.documents[::3]} if some else None
     model = quorate.BSC(**case, **dial, epsilon0=1.0, max_iter=3, scheme=scheme.value)
-    model._choose = lambda *_: calibrated(model, calibration)  # type: ignore[method-assign]
-    result = model.fit(corpus, known=known).result_
+    with pytest.MonkeyPatch.context() as patched:  # any calibration
+        patched.setattr(fit, "_calibrated", lambda *_: calibration)
+        result = model.fit(corpus, known=known).result_
+    assert model.calibration_ == calibration
     check_coherent(result)
     check_known_is_certain(result, set(known or ()))
     check_coherent(result.only([5, 2, 0]))
     check_coherent(model.combine(corpus))
-
-
-def calibrated(model: quorate.BSC, calibration: Calibration) -> Settings:
-    """In place of a choice of settings: those that were given, and any calibration."""
-    model.calibration_, model.choice_, model._chosen = calibration, None, []
-    return model.checked_settings()
 
 
 @cache
@@ -92,11 +80,11 @@ def part_of_the_sample() -> Corpus:
     return Corpus(quorate.sample().documents[:60])
 
 
-@pytest.mark.parametrize("evidence", ["auto", "tokens", "spans", "passages", "votes", "places"])
-def test_chosen_settings_and_their_calibration_give_coherent_probabilities(evidence: EvidenceName) -> None:
+@pytest.mark.parametrize("spans", [True, False])
+def test_defaults_and_their_calibration_give_coherent_probabilities(spans: bool) -> None:
     corpus = part_of_the_sample()
     known = {one.id: one.gold or () for one in corpus.documents[:10]}
-    model = quorate.BSC(evidence=evidence).fit(corpus, known=known)
+    model = quorate.BSC(spans=spans).fit(corpus, known=known)
     result = model.result_
     check_coherent(result)
     check_known_is_certain(result, set(known))
@@ -105,7 +93,7 @@ def test_chosen_settings_and_their_calibration_give_coherent_probabilities(evide
 
 
 def test_the_same_probabilities_are_written() -> None:
-    result = quorate.aggregate(part_of_the_sample(), evidence="tokens")
+    result = quorate.aggregate(part_of_the_sample(), spans=False)
     with redirect_stdout(io.TextIOWrapper(io.BytesIO())) as stream:
         result.write("-")
         stream.flush()
@@ -116,15 +104,15 @@ def test_the_same_probabilities_are_written() -> None:
         assert line["token_confidence"] == pytest.approx(one.token_confidence.tolist(), abs=1e-6)
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "passages", "places"])
-@pytest.mark.parametrize("decode", ["f1", "token-f1", "sequence"])
-def test_probabilities_do_not_hang_on_whether_those_of_all_labels_are_kept(evidence: str, decode: str) -> None:
+@pytest.mark.parametrize("spans", [False, True])
+@pytest.mark.parametrize("decode", ["f1", "sequence"])
+def test_probabilities_do_not_hang_on_whether_those_of_all_labels_are_kept(spans: bool, decode: str) -> None:
     given: dict[str, Any] = {
         "annotator": "cm",
         "epsilon0": 10.0,
         "temper": 0.6,
         "max_iter": 5,
-        "evidence": evidence,
+        "spans": spans,
         "decode": decode,
     }
     kept, dropped = (quorate.aggregate(part_of_the_sample(), **given, probabilities=each) for each in (True, False))

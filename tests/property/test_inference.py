@@ -34,12 +34,11 @@ problem = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 10_000),
         "scheme": st.sampled_from(list(Scheme)),
-        "annotator": st.sampled_from(["acc", "spam", "cv", "cm", "seq"]),
+        "annotator": st.sampled_from(["acc", "spam", "cv", "cm", "seq", "pool"]),
         "truth": st.sampled_from(["markov", "independent", "uniform"]),
         "text": st.booleans(),
         "temper": st.sampled_from([1.0, 0.7, 0.3]),
         "start": st.sampled_from(["votes", "prior"]),
-        "zeros": st.sampled_from(["moved", "dropped"]),
         "alpha0": st.sampled_from([0.05, 1.0, 5.0]),
         "known": st.sampled_from([None, "inline"]),
         "inference": st.sampled_from(["vb", "em", "em-annotators"]),
@@ -53,9 +52,9 @@ def corpus_of(seed: int, scheme: Scheme) -> Corpus:
 
 
 def fit(case: dict[str, Any], corpus: Corpus, **changes: object) -> BSC:
-    names = ("annotator", "truth", "text", "temper", "start", "zeros", "alpha0", "inference")
+    names = ("annotator", "truth", "text", "temper", "start", "alpha0", "inference")
     options = {name: case[name] for name in names}
-    if case["annotator"] == "seq":
+    if case["annotator"] in ("seq", "pool"):
         options["inference"] = "vb"
     options = options | {"scheme": case["scheme"].value, "max_iter": 8} | changes
     return bsc("bsc-seq", **options).fit(corpus, known=case["known"])
@@ -98,10 +97,10 @@ def test_no_prior_however_strong_makes_the_bound_seem_to_fall(
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
-@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq", "pool"])
 @pytest.mark.parametrize("priors", [{"gamma0": 5e5}, {"alpha0": 1e5}, {"alpha0": 1e6, "epsilon0": 1e6, "gamma0": 1e6}])
 def test_strong_priors_fit_a_crowd(sample: Corpus, annotator: str, priors: dict[str, float]) -> None:
-    bounds = np.array(bsc(f"bsc-{annotator}", max_iter=60, tol=0.0, **priors).fit(sample).trace_.bounds)
+    bounds = np.array(BSC(annotator, max_iter=60, tol=0.0, **priors).fit(sample).trace_.bounds)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
@@ -231,7 +230,7 @@ def test_counts_of_shards_add_up_to_counts_of_the_whole(seed: int, scheme: Schem
 
 
 @FEW
-@given(st.integers(0, 10_000), st.sampled_from(["acc", "spam", "cv", "cm", "seq"]))
+@given(st.integers(0, 10_000), st.sampled_from(["acc", "spam", "cv", "cm", "seq", "pool"]))
 def test_soft_labels_that_are_certain_equal_tags(seed: int, annotator: str) -> None:
     corpus = corpus_of(seed, Scheme.BIO)
     soft = Corpus(
@@ -243,14 +242,14 @@ def test_soft_labels_that_are_certain_equal_tags(seed: int, annotator: str) -> N
         )
         for d in corpus
     )
-    one = bsc(f"bsc-{annotator}", scheme="bio", max_iter=5).fit(corpus)
-    other = bsc(f"bsc-{annotator}", scheme="bio", max_iter=5).fit(soft)
+    one = BSC(annotator, scheme="bio", max_iter=5).fit(corpus)
+    other = BSC(annotator, scheme="bio", max_iter=5).fit(soft)
     np.testing.assert_allclose(one.trace_.bounds, other.trace_.bounds, rtol=1e-9)
     same(one.result_, other.result_)
 
 
 @FEW
-@given(st.integers(0, 10_000), st.sampled_from(["acc", "spam", "cv", "cm", "seq"]))
+@given(st.integers(0, 10_000), st.sampled_from(["acc", "spam", "cv", "cm", "seq", "pool"]))
 def test_bound_never_falls_with_soft_labels(seed: int, annotator: str) -> None:
     rng = np.random.default_rng(seed)
     corpus = corpus_of(seed, Scheme.BIO)
@@ -265,7 +264,7 @@ def test_bound_never_falls_with_soft_labels(seed: int, annotator: str) -> None:
         replace(d, annotations={a: tuple(map(soften, certain(tags))) for a, tags in d.annotations.items()})
         for d in corpus
     )
-    bounds = np.array(bsc(f"bsc-{annotator}", max_iter=10, tol=0.0).fit(soft).trace_.bounds)
+    bounds = np.array(BSC(annotator, max_iter=10, tol=0.0).fit(soft).trace_.bounds)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
@@ -318,10 +317,10 @@ def test_folder_of_shards_reads_as_one_file(tmp_path: object, sample: Corpus) ->
     assert [d.annotations for d in whole] == [d.annotations for d in shards]
 
 
-@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq", "pool"])
 def test_a_document_without_annotators_is_tagged(annotator: str, sample: Corpus) -> None:
     corpus = Corpus([*sample, Document("bare", sample[0].tokens)])
-    result = bsc(f"bsc-{annotator}", max_iter=3).fit(corpus).result_
+    result = BSC(annotator, max_iter=3).fit(corpus).result_
     assert len(result["bare"].tags) == len(sample[0].tokens)
 
 

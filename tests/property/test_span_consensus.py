@@ -19,8 +19,8 @@ problem = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 10_000),
         "scheme": st.sampled_from([Scheme.BIO, Scheme.BIOES, Scheme.IO]),
-        "evidence": st.sampled_from(["spans", "votes", "passages", "places"]),
-        "decode": st.sampled_from(["f1", "token-f1", "sequence"]),
+        "decode": st.sampled_from(["f1", "sequence"]),
+        "annotator": st.sampled_from(["seq", "pool"]),
         "text": st.booleans(),
         "missing": st.sampled_from([0.0, 0.2]),
     }
@@ -34,10 +34,8 @@ def corpus_of(drawn: dict[str, Any]) -> Corpus:
 
 
 def consensus(drawn: dict[str, Any], corpus: Corpus, **changes: Any) -> Result:
-    options = {name: drawn[name] for name in ("evidence", "decode", "text")}
-    if drawn["evidence"] == "votes":
-        options["decode"] = "f1"
-    return estimator("bsc-seq", scheme=drawn["scheme"].value, max_iter=5, **(options | changes)).fit(corpus).result_
+    options = {name: drawn[name] for name in ("annotator", "decode", "text")}
+    return estimator("auto", scheme=drawn["scheme"].value, max_iter=5, **(options | changes)).fit(corpus).result_
 
 
 def assert_coherent(result: Result) -> None:

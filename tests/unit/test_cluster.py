@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -21,9 +22,9 @@ from problems import random_corpus, tagset
 from processes import Start
 from quorate.active.suggest import next_labels
 from quorate.api import BSC
-from quorate.choose.hidden import TO_CALIBRATE, draws
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.crowd.encode import encode, encode_known
+from quorate.crowd.hold_out import folds
 from quorate.model.engines.cluster import ClusterEngine, shard_of
 from quorate.model.engines.factory import EngineName, Engines
 from quorate.model.engines.protocol import Tables
@@ -130,14 +131,14 @@ def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(
     impossible = quorate.Corpus([quorate.Document("7", ("a", "b"), {"x": ("O", "O"), "y": ("B-X", "I-X")})])
     tags = impossible.tagset()
     with distributed.Client(cluster.address, set_as_default=False) as client:
-        model = bsc("bsc-seq", cluster=client)
-        engine = model._engine(impossible, encode(impossible, tags), np.array([0, 2], np.int32))
+        crowd = replace(encode(impossible, tags), known=np.array([0, 2], np.int32))
+        engine = bsc("bsc-seq", cluster=client).engines().over(crowd, text=True, corpus=impossible)
         tables = Tables(np.zeros((len(encode(impossible, tags).cells.label), 3)), np.zeros((2, 3)))
         with pytest.raises(quorate.FitError, match="document '7': no tag sequence is possible"):
             engine.run(tables, Markov.of(tags, 1.0).chain())
 
 
-def test_the_default_method_chooses_on_the_cluster_and_leaves_it(
+def test_the_default_method_is_fitted_and_calibrated_on_the_cluster_and_leaves_it(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used = dict.fromkeys(("vote", "run", "decode", "close"), 0)
@@ -158,11 +159,9 @@ def test_the_default_method_chooses_on_the_cluster_and_leaves_it(
     together = quorate.aggregate(corpus, cluster=cluster.address)
     assert together.settings_ == alone.settings_
     assert together.tags == alone.tags
-    encoded = encode(corpus, corpus.tagset())
-    to_choose, all_draws = len(draws(encoded)), len(draws(encoded, enough=TO_CALIBRATE))
-    assert used["close"] == 2 * all_draws + 1  # two of each draw, and that of the fit
-    assert used["run"] > 10 * to_choose
-    assert used["decode"] > 10 * to_choose
+    how_many = len(folds(encode(corpus, corpus.tagset())))
+    assert used["close"] == 2 * how_many + 1  # two of each fold, and that of the fit
+    assert used["run"] == 5 * (how_many + 1)
 
 
 def test_workers_read_the_files_themselves_even_if_one_of_them_is_killed(
@@ -192,22 +191,12 @@ def test_workers_read_the_files_themselves_even_if_one_of_them_is_killed(
     np.testing.assert_allclose(sent.trace_.bounds, alone.trace_.bounds, rtol=1e-9)
 
 
-def test_a_fit_goes_on_from_its_last_pass_when_the_scheduler_was_lost(
-    clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus, options = quorate.sample(), {"max_iter": 6, "tol": 0.0}
-    kept = tmp_path / "kept"
-    first, second = clusters(2), clusters(1)
-    whole = bsc("bsc-seq", **options, cluster=second.address).fit(corpus)
+def test_a_fit_whose_scheduler_is_lost_says_so(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = clusters(2)
     with monkeypatch.context() as patch:
         after_results(patch, 8 * 4 + 2, first.scheduler.kill)
         with pytest.raises(quorate.FitError, match="the scheduler of the cluster is lost"):
-            bsc("bsc-seq", **options, cluster=first.address, checkpoint=kept).fit(corpus)
-    passes: list[int] = []
-    resumed = bsc("bsc-seq", **options, cluster=second.address, checkpoint=kept)
-    resumed.fit(corpus, progress=lambda step: passes.append(step.passes))
-    assert passes == [4, 5, 6]  # the votes of the start, three passes, and a fourth that was not finished
-    same(resumed, whole)
+            bsc("bsc-seq", max_iter=6, tol=0.0, cluster=first.address).fit(quorate.sample())
 
 
 def test_what_to_label_next_is_found_on_the_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +305,7 @@ def test_an_error_of_a_shard_names_the_document_as_the_corpus_does(
     name, J = EngineName(engine), len(tags.labels)
     tables = Tables(np.zeros((len(encoded.cells.label), J)), np.zeros((len(encoded.words), J)), 1.0)
     with (
-        closing(Engines(name, None, Here()).over(encoded, known=known, corpus=corpus)) as on_a_cluster,
+        closing(Engines(name, None, Here()).over(replace(encoded, known=known), corpus=corpus)) as on_a_cluster,
         pytest.raises(quorate.FitError, match=f"document '{corpus[stuck].id}': no tag sequence is possible"),
     ):
         on_a_cluster.run(tables, Markov.of(tags, 1.0).chain())

@@ -14,7 +14,6 @@ import pytest
 
 import quorate
 import quorate.audit.balanced
-import quorate.choose.kernels
 import quorate.crowd.kernels
 import quorate.model.kernels.chain
 import quorate.model.kernels.distinct

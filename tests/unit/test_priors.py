@@ -30,34 +30,21 @@ def sequential_prior(prior: AnnotatorPrior) -> np.ndarray:
 
 
 @pytest.mark.parametrize("forbid", [True, False])
-@pytest.mark.parametrize("moved", [True, False])
 @pytest.mark.parametrize("scheme", list(Scheme))
-def test_the_prior_of_cells_is_that_of_the_whole_table(scheme: Scheme, moved: bool, forbid: bool) -> None:
+def test_the_prior_of_cells_is_that_of_the_whole_table(scheme: Scheme, forbid: bool) -> None:
     tags = TagSet.of_types(scheme, ["X", "Y", "Z"])
-    table = sequential_prior(AnnotatorPrior(tags, 0.7, 3.1, moved=moved, forbid=forbid))
-    expected = dense_sequential_prior(tags, 0.7, 3.1, moved=moved, forbid=forbid)
-    np.testing.assert_allclose(table, expected, rtol=1e-12)
+    table = sequential_prior(AnnotatorPrior(tags, 0.7, 3.1, forbid=forbid))
+    np.testing.assert_allclose(table, dense_sequential_prior(tags, 0.7, 3.1, forbid=forbid), rtol=1e-12)
 
 
-@pytest.mark.parametrize("moved", [True, False])
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_forbidden_labels_have_no_mass_at_all(scheme: Scheme, moved: bool) -> None:
+def test_forbidden_labels_have_no_mass_and_none_is_lost(scheme: Scheme) -> None:
     tags = TagSet.of_types(scheme, ["X", "Y"])
-    table = sequential_prior(AnnotatorPrior(tags, 1.0, 10.0, moved=moved))
+    table = sequential_prior(AnnotatorPrior(tags, 1.0, 10.0))
     for before in range(len(tags.labels)):
         np.testing.assert_array_equal(table[before][:, ~tags.allowed[before]], 0.0)
         assert np.all(table[before][:, tags.allowed[before]] > 0)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_moved_mass_is_kept_and_dropped_mass_is_not(scheme: Scheme) -> None:
-    tags = TagSet.of_types(scheme, ["X", "Y"])
-    J = len(tags.labels)
-    moved = sequential_prior(AnnotatorPrior(tags, 1.0, 10.0, moved=True))
-    dropped = sequential_prior(AnnotatorPrior(tags, 1.0, 10.0, moved=False))
-    np.testing.assert_allclose(moved.sum(axis=2), J + 10.0)
-    allowed = tags.allowed.sum(axis=1)[:, None] + 10.0 * tags.allowed
-    np.testing.assert_allclose(dropped.sum(axis=2), allowed)
+    np.testing.assert_allclose(table.sum(axis=2), len(tags.labels) + 10.0)
 
 
 def test_where_mass_goes_in_bio() -> None:
@@ -65,8 +52,9 @@ def test_where_mass_goes_in_bio() -> None:
     table = sequential_prior(AnnotatorPrior(tags, 1.0, 10.0))
     O, BX, IX, BY, IY = (tags.index[name] for name in ("O", "B-X", "I-X", "B-Y", "I-Y"))  # noqa: E741
     assert table[O, IX, BX] == 1 + 11  # after O, who means I-X says B-X
-    assert table[BY, IX, IY] == 1 + 11  # inside a Y, who should say I-X goes on with I-Y
-    assert table[IY, IX, IY] == 1 + 11
+    assert table[BY, IX, BX] == 1 + 11  # and so inside a Y, as an I-X there is repaired to B-X
+    assert table[IY, IX, BX] == 1 + 11
+    assert table[IY, IX, IY] == 1
     assert table[O, O, BX] == table[O, O, BY] == 2
 
 

@@ -38,7 +38,6 @@ ROOMS = [
     "model",
     "storage",
     "result",
-    "choose",
     "taggers",
     "estimators",
     "api",
@@ -222,7 +221,7 @@ def test_only_the_module_of_schemes_knows_their_prefixes() -> None:
 
 def test_only_the_algebra_looks_up_the_token_of_an_event() -> None:
     by_hand = re.compile(
-        r"np\.diff\((self\._)?encoded\.event_start\)\)$|searchsorted\(encoded\.(event|doc)_start", re.MULTILINE
+        r"arange\(((self\._)?(encoded|crowd))\.n_tokens(, dtype=np\.int32)?\), np\.diff\(\1\.event_start\)\)$|searchsorted\((encoded|crowd)\.(event|doc)_start", re.MULTILINE
     )
     found = {path.name for path in SOURCE.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))}
     assert found == {"algebra.py"}

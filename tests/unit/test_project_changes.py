@@ -26,7 +26,6 @@ def version(**parts: Any) -> Version:
         "model": None,
         "annotators": "",
         "counts": {},
-        "chosen": 1,
     }
     return Version(**plain | parts)
 

@@ -73,7 +73,7 @@ def test_long_things_show_themselves_shortly(few: Corpus) -> None:
     plain = quorate.aggregate(Corpus([Document("3", ("x",), {"ann": ("yes",), "bob": ("no",)})]), "mv")
     assert "1 token, no span" in repr(plain[0])
     chosen = quorate.aggregate(few)
-    for one in (chosen.trace, chosen.choice, chosen.sources, chosen.ambiguity, chosen.accept(0.5)):
+    for one in (chosen.trace, chosen.sources, chosen.ambiguity, chosen.accept(0.5)):
         assert repr(one).startswith(f"<{type(one).__name__}: ")
         assert len(repr(one)) < 250
 

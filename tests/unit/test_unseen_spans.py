@@ -17,7 +17,7 @@ from quorate.model.spans import _unseen_rate
 
 def expected(corpus: Corpus) -> tuple[float, float]:
     """How many spans a consensus on spans expects, and how many there are."""
-    result = quorate.aggregate(corpus, "bsc-cm", evidence="spans")
+    result = quorate.aggregate(corpus, "bsc-cm")
     true = sum(len(result.tagset.spans(document.gold or ())) for document in corpus)
     return float(result.span_tallies().true.sum()), float(true)
 
@@ -49,5 +49,5 @@ def test_one_annotator_a_document_says_nothing_of_what_others_would_have_found()
 def test_a_handful_of_documents_is_not_swamped_by_what_nobody_saw() -> None:
     said = {"ann": ("B-X", "O", "O"), "bob": ("O", "O", "O")}
     corpus = Corpus([Document(str(n), ("a", "b", "c"), said) for n in range(4)])
-    result = quorate.aggregate(corpus, "bsc-cm", evidence="spans")
+    result = quorate.aggregate(corpus, "bsc-cm")
     assert result.span_tallies().true.sum() <= 2 * sum(one.probabilities[:, 1].sum() for one in result) + 1e-9

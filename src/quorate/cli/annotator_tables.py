@@ -30,7 +30,7 @@ _ALL = ("found", "exact", "shifted", "in pieces", "type", "missed", "invented")
 _FIELDS = {"in pieces": "split", "type": "wrong_type"}
 _FEW_MARKS = 5  # of a type, below which nothing is said of it
 _BEST_TYPES = 2
-_MOSTLY = 0.5
+_LEAST_PRECISION = 0.5  # of a type that a rule is best at
 
 
 def tables_by_kind(
@@ -53,7 +53,7 @@ def tables_by_kind(
         else:
             table = annotator_table(here, wide=wide, alone=alone)
         others = kind is SourceKind.RULES and not all(map(sources.declared, names))
-        heading = f"{kind.value}, and others that mark little" if others else kind.value
+        heading = f"{kind.value}, and others that abstain" if others else kind.value
         yield ("" if list(found) == [SourceKind.PEOPLE] else heading), table
 
 
@@ -141,7 +141,7 @@ def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
 
 
 def _rule_table(rows: Sequence[AnnotatorSummary], alone: Collection[str]) -> Table:
-    """Rules, a line each: how often they are right where they speak, and how much of what there is they say."""
+    """Rules, a line each: precision and coverage of what they mark, and the types that they are best at."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("annotator", overflow="fold")
     for name in ("spans", "precision", "coverage"):
@@ -161,7 +161,7 @@ def _rule_table(rows: Sequence[AnnotatorSummary], alone: Collection[str]) -> Tab
 def _best_types(by_type: Mapping[str, SpanHabits]) -> str:
     """The types of which they mark more right than wrong, the surest first, with the precision in percent."""
     enough = {kind: habits for kind, habits in by_type.items() if habits.marks >= _FEW_MARKS}
-    marked = [kind for kind, habits in enough.items() if habits.share("precision") >= _MOSTLY]
+    marked = [kind for kind, habits in enough.items() if habits.share("precision") >= _LEAST_PRECISION]
     best = sorted(marked, key=lambda kind: -by_type[kind].interval("precision")[0])[:_BEST_TYPES]
     return ", ".join(f"{kind} {100 * by_type[kind].share('precision'):.0f}" for kind in best) or "–"
 

@@ -19,7 +19,6 @@ from quorate.cli.common import (
     check_outputs,
     console,
     reads,
-    say,
     tell,
 )
 from quorate.cli.job import Job, takes_a_job
@@ -56,12 +55,9 @@ def aggregate(context: typer.Context, job: Job) -> None:
     refuse_outputs_of_a_run(context, job.outputs)
     job.check()
     project = Project.around(context)
-    kept = None if project is None else project.choice_for(job)
-    done = job.fit(None if kept is None else kept.choice)
+    done = job.fit()
     with tells_of_another_fit(None if project is None else project.store):
         job.write(done)
-    if kept is not None and not job.quiet:
-        say(kept.told)
     if job.telling.tells:
         job.telling.tell(done.summary(job))
 
@@ -189,7 +185,6 @@ def _sorted(summaries: AnnotatorSummaries, column: str | None, sources: Sources)
 def _print_annotators(rows: list[AnnotatorSummary], sources: Sources, alone: Sequence[str]) -> None:
     from quorate.cli.annotator_tables import tables_by_kind
     from quorate.estimators.comparison import not_judged
-    from quorate.result.sources import votes_in_words
 
     shown = console()
     for n, (heading, table) in enumerate(tables_by_kind(rows, sources, wide=shown.width >= _WIDE, alone=alone)):
@@ -199,8 +194,6 @@ def _print_annotators(rows: list[AnnotatorSummary], sources: Sources, alone: Seq
             print(heading)
         shown.print(table)
     lines = [str(together) for together in sources.together]
-    if sources.votes is not None and lines:
-        lines.insert(0, votes_in_words(*sources.votes))
     if alone:
         lines.append(not_judged(alone))
     if lines:

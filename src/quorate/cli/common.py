@@ -89,8 +89,8 @@ class InOrderOfAJob(typer.core.TyperGroup):
         _show_plainly(self)
 
     def invoke(self, context: Any) -> Any:
-        """Do as always, and say in plain words what is no number."""
-        with _numbers_told_plainly():
+        """Do as always, and say in plain words what is no number, or no option any more."""
+        with _mistakes_told_plainly():
             return super().invoke(context)
 
 
@@ -131,7 +131,7 @@ To = Annotated[
     typer.Option("--to", metavar="FORMAT", help="The format to write; by default, from the ending of the name."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how it was done: settings, passes, fits.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how it was done: passes, calibration, rounds.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
@@ -322,8 +322,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def _numbers_told_plainly() -> Iterator[None]:
-    """Where a number was wanted, the error says what was given instead, and how to write a share."""
+def _mistakes_told_plainly() -> Iterator[None]:
+    """Where a number was wanted, the error says what was given instead; of an option of before, what to use now."""
     try:
         yield
     except typer.BadParameter as error:
@@ -333,6 +333,13 @@ def _numbers_told_plainly() -> Iterator[None]:
         if kind in ("float_parsing", "int_parsing", "int_from_float"):
             error.message = _no_number(str(told[0].get("input")), whole=kind.startswith("int"))
         raise
+    except Exception as error:
+        from quorate.cli.settings import option_gone
+
+        gone = option_gone(getattr(error, "option_name", ""))
+        if gone is None:
+            raise
+        raise SettingsError(gone) from None
 
 
 def _no_number(given: str, *, whole: bool = False) -> str:
@@ -356,7 +363,7 @@ def _no_number(given: str, *, whole: bool = False) -> str:
 def option_errors_at(where: Callable[[str], str]) -> Iterator[None]:
     """What the parser of options does not take becomes one line; ``where`` says where an option stands."""
     try:
-        with _numbers_told_plainly():
+        with _mistakes_told_plainly():
             yield
     except Exception as error:
         if not hasattr(error, "format_message"):  # the parser's errors have no base of a name that lasts

@@ -34,8 +34,6 @@ from quorate.model.settings import READ as _DATA
 
 if TYPE_CHECKING:
     from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
-    from quorate.choose.choice import Choice
-    from quorate.corpus.records import Corpus
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.layered import KnownInLayers, LayeredModel
@@ -163,19 +161,15 @@ class Job:
         """The annotations by layer, and what is known of them."""
         return self.known.of_layers(self.reading.layers(self.inputs), quiet=self.quiet)
 
-    def fit(
-        self,
-        kept: Callable[[str, Corpus], Choice | None] | None = None,
-        read: tuple[Layers, KnownInLayers] | None = None,
-    ) -> Done:
-        """Combine what was ``read``, or read it; settings are not chosen in a layer for which a choice was ``kept``."""
+    def fit(self, read: tuple[Layers, KnownInLayers] | None = None) -> Done:
+        """Combine what was ``read``, or read it."""
         from quorate.estimators.layered import LayeredModel
 
         past = None if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
         layers, known = self.read() if read is None else read
         fitted = LayeredModel(self.estimator())
         with fit_progress(self.quiet) as after_pass:
-            fitted.fit(layers, known=known, progress=after_pass, history=past, choices=kept)
+            fitted.fit(layers, known=known, progress=after_pass, history=past)
         for model in fitted.models_.values():
             model.meta_["inputs"] |= self.known.digests
         return Done(fitted, known)

@@ -73,8 +73,8 @@ class Method:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A model that reads the text, learns from the consensus and joins it: crf, context (an extra), none, "
-            "or auto (default): crf where it is found to help and takes no more than a minute.",
+            help="A model that reads the text, learns from the consensus and joins it: crf, context (an extra) or none "
+            "(default).",
             rich_help_panel=MODEL,
         ),
     ] = None
@@ -130,13 +130,6 @@ class Machine:
     cluster: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes: tcp://scheduler:8786."),
-    ] = None
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Keep what is learned after every pass, and go on from there when started again.",
-        ),
     ] = None
 
     def given(self) -> dict[str, Any]:

@@ -52,12 +52,13 @@ def init(
     epilog="Examples:\n\n"
     "quorate run\n\n"
     'quorate run -m "after the second review"\n\n'
-    "quorate run --fresh   # choose settings again"
+    "quorate run --fresh   # read and fit everything again"
 )
 def run(
     message: Message = "",
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Choose settings again, and keep a version even if nothing is new.")
+        bool,
+        typer.Option("--fresh", help="Read and fit everything again, and keep a version even if nothing is new."),
     ] = False,
     wait: Wait = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use servers' exports as they were last fetched.")] = False,
@@ -92,8 +93,6 @@ def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
                 lines.append(
                     f"{since}: {counted(len(version.changes) - _MOST_TOLD, 'more change')} (quorate versions --json)"
                 )
-        if version.chosen != version.number and version.restored is None:
-            lines.append(f"settings as chosen in version {version.chosen} (--fresh chooses again)")
     say([*lines, *([f"written: {', '.join(written)}"] if written else []), *outcome.told])
 
 

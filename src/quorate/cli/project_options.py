@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from quorate.errors import SettingsError
+from quorate.model.settings import GONE
 from quorate.project.settings_file import SettingsFile, find
 from quorate.project.store import Store
 
@@ -150,6 +151,8 @@ def _values(file: SettingsFile, name: str, command: Command) -> dict[str, Any]:
     for key, value in file.options.get(name, {}).items():
         parameter = options.get(key)
         if parameter is None:
+            if key in GONE:
+                raise SettingsError(f"{file.at(name, key)}: there is no option {key!r} any more ({GONE[key]})")
             near = difflib.get_close_matches(key, options, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"quorate {name} --help lists them"
             raise SettingsError(f"{file.at(name, key)}: 'quorate {name}' has no option {key!r} ({hint})")

@@ -20,7 +20,6 @@ import quorate
 from quorate.cli.common import LayeredReading, app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_audits import audits_left_behind
-from quorate.cli.project_choice import KeptChoice, chose_itself
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
 from quorate.cli.summaries import acceptance, accepted_record
 from quorate.errors import InputError, SettingsError
@@ -225,23 +224,6 @@ class Project(NamedTuple):
         latest = self.store.latest
         return latest is not None and latest.fingerprint == self.current_state(self.job()).fingerprint
 
-    def choice_for(self, job: Job) -> KeptChoice | None:
-        """The choice of settings that a fit to the project's own inputs takes over, as a run does.
-
-        So a fit to what the last version was made of gives that version again; ``None`` where settings are chosen: in a
-        version that chose them itself, say.
-        """
-        own, latest = self.file.input_files(self.store.pulled), self.store.latest
-        files = [*job.inputs, *job.known.files]
-        if latest is None or not all(map(os.path.exists, files)):  # which is told when they are read
-            return None
-        if list(map(os.path.realpath, job.inputs)) != list(map(os.path.realpath, own)):
-            return None
-        current = self.current_state(job.without_audit())
-        if current.inputs == latest.inputs and current.known == latest.known and chose_itself(self.store, latest):
-            return None
-        return KeptChoice(self.store, latest, current.decided)
-
     def pull(self) -> None:
         """Fetch the exports of servers, each whole or not at all."""
         servers = self.file.servers()
@@ -299,11 +281,10 @@ class Project(NamedTuple):
         staging.redirected(job).check()
         for path in self._consensus_copies():
             replace(job.writing, to=None).check(path)
-        kept = None if latest is None or fresh else KeptChoice(store, latest, current.decided)
         places = {name: staging.place(path) for name, path in self.outputs(job).items()}
         number = 1 if latest is None else latest.number + 1
         reading = job.reading if fresh else _KeptReading(job.reading, self._kept_inputs(job, current))
-        done = replace(job, reading=reading).fit(None if kept is None else kept.choice)
+        done = replace(job, reading=reading).fit()
         staging.redirected(job).write(done, version=number)
         for path in self._consensus_copies():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
@@ -319,7 +300,7 @@ class Project(NamedTuple):
             time=_time(),
             quorate=quorate.__version__,
             message=message,
-            changes=current.changes(latest, places) or ["settings chosen again"],
+            changes=current.changes(latest, places) or ["fitted again"],
             fingerprint=current.fingerprint,
             decided=current.decided,
             inputs=current.inputs,
@@ -331,7 +312,6 @@ class Project(NamedTuple):
             agreement=agreement_of(done.result),
             accepted=_plain(accepted_record(done.accepted)),
             counts=_counts(done),
-            chosen=latest.chosen if latest is not None and kept is not None and kept.used else number,
         )
         store.add(version)
         written, told = self._put_in_place(version, places)

@@ -170,18 +170,15 @@ def _report_as_a_run(
 ) -> Layers:
     """Write the report on what 'quorate run' makes of a project; where nothing is new, that is the last version."""
     job = project.job()
-    machine = replace(job.machine, n_jobs=threads, checkpoint=None)
+    machine = replace(job.machine, n_jobs=threads)
     job = replace(job, machine=machine, telling=replace(job.telling, quiet=quiet), reports=True)
     layers, known = job.read()
     _check_audit(options["audit"], layers)
-    kept = project.choice_for(job)
-    done = job.fit(None if kept is None else kept.choice, (layers, known))
+    done = job.fit((layers, known))
     latest = project.store.latest if project.is_of_last_version() else None
     told = options | {"known": known, "version": None if latest is None else latest.number, "quiet": quiet}
     with tells_of_another_fit(project.store):
         make_report(done.fitted, None, output, inputs=job.inputs, **told)
-    if kept is not None and not quiet:
-        say(kept.told)
     return layers
 
 

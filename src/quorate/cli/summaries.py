@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quorate.result.ambiguity import Ambiguity
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
+    from quorate.result.sources import Sources
 
 __all__ = [
     "Summary",
@@ -36,6 +37,7 @@ _NEARLY = 0.005  # a recall that is reached, but for rounding
 _NOTE, _WARNING = "note: ", "warning: "
 _UNCHECKED = "F1 unknown without a check (quorate audit)"
 _CHECKED_FIRST = 30  # documents that an audit begins with
+_FEW = 2  # groups of duplicates that are named
 
 
 class Summary(NamedTuple):
@@ -93,15 +95,13 @@ def fit_summary(
     answer += [known, *_written(places), *_dial(result)]
     if shares:
         answer += ambiguity_summary(result.ambiguity)
-    notes = [] if result.choice is None else result.choice.notes
-    notes += [*_known(result, n_known), *_read(result), *_alone(model), *_tagger_note(model)]
+    notes = [*_known(result, n_known), *_read(result), *_alone(model), *_changed(result.sources), *_uncalibrated(model)]
     record: dict[str, Any] = {"method": method} | _counts(result)
     record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
     record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": accepted_record(accepted)}
     record |= {"ambiguous": result.ambiguity.share if shares else None}
     record |= {"known_tokens": n_known, "repaired_tags": result.repaired, "written": places}
-    record |= {"settings": {name: value for name, value in result.settings_.items() if name != "why"}}
-    record |= {"why": [] if result.choice is None else result.choice.reasons}
+    record |= {"settings": dict(result.settings_)} | _how(model)
     trace = result.trace
     record |= dict.fromkeys(("passes", "seconds", "bound", "stopped"))
     if trace is not None:
@@ -223,6 +223,8 @@ def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
 
 def _written_of(result: _Consensus, accepted: Accepted | Guaranteed | GuaranteedSpans | None) -> _Consensus:
     """The consensus with the spans that are written; documents that are not accepted count, they are written too."""
+    if accepted is None:
+        return result
     from quorate.audit.acceptance import GuaranteedSpans
 
     if isinstance(accepted, GuaranteedSpans) and accepted.kept < accepted.given:
@@ -349,9 +351,36 @@ def _alone(model: BSC | CRFMA | MajorityVote) -> list[str]:
     return notes
 
 
-def _tagger_note(model: BSC | CRFMA | MajorityVote) -> list[str]:
-    note = getattr(model, "tagger_note_", "")
-    return [f"note: {note}"] if note else []
+def _changed(sources: Sources) -> list[str]:
+    """What was changed in the crowd before the fit."""
+    from quorate.formats.notes import people, some
+
+    duplicates = some([f"({people(group)})" for group in sources.duplicates], _FEW)
+    correlated = [name for group in sources.together if not group.merged for name in group.names]
+    found = {
+        "duplicates, each group merged into one annotator": duplicates,
+        "sources that abstain, whose O is weak evidence": people(sources.abstaining),
+        "sources with correlated errors, whose labels count less": people(correlated),
+    }
+    return [f"{_NOTE}{what}: {who}" for what, who in found.items() if who]
+
+
+def _uncalibrated(model: BSC | CRFMA | MajorityVote) -> list[str]:
+    """Where confidence should have been calibrated, and could not."""
+    from quorate.model.calibration import AS_STATED
+
+    if not model.result_.settings_.get("calibrate") or getattr(model, "calibration_", None) != AS_STATED:
+        return []
+    return [f"{_NOTE}confidence is not calibrated: no annotator could be held out (too few documents have several)"]
+
+
+def _how(model: BSC | CRFMA | MajorityVote) -> dict[str, Any]:
+    """Calibration, changes of the crowd and rounds of a tagger, for JSON."""
+    sources, calibration = model.result_.sources, getattr(model, "calibration_", None)
+    groups = {"duplicates": [list(group) for group in sources.duplicates], "abstaining": list(sources.abstaining)}
+    groups["correlated"] = [list(group.names) for group in sources.together if not group.merged]
+    rounds = [one._asdict() for one in getattr(model, "tagger_rounds_", ())]
+    return {"calibration": None if calibration is None else calibration._asdict(), **groups, "tagger_rounds": rounds}
 
 
 def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
@@ -365,8 +394,10 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
         lines.append(
             f"{counted(trace.passes, 'pass', 'passes')} in {trace.seconds:.2f} s (stopped: {trace.reason.value})"
         )
-    if result.choice is not None:
-        lines += [line for line in result.choice.reasons if line not in result.choice.notes]
+    if (calibration := getattr(model, "calibration_", None)) is not None:
+        tokens, spans = (f"{exponent:.2f}" for exponent in calibration)
+        calibrated = f"calibrated on held-out annotators (exponents: tokens {tokens}, spans {spans})"
+        lines.append(f"confidence {calibrated if result.settings_['calibrate'] else 'as the model states it'}")
     return [*lines, *_tagger_rounds(model)]
 
 
@@ -382,7 +413,7 @@ def _tagger_rounds(model: BSC | CRFMA | MajorityVote) -> list[str]:
     seconds = sum(one_round.seconds for one_round in finished)
     return [
         f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
-        f"{counted(len(finished), 'round')} in {seconds:.1f} s; % of the consensus that each changed: {changes}",
+        f"{counted(len(finished), 'round')} of it in {seconds:.1f} s; % of the consensus that each changed: {changes}",
     ]
 
 
@@ -392,11 +423,11 @@ def _acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans | None, review
 
 def accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) -> dict[str, Any] | None:
     """How many documents or spans were accepted, out of how many, and the precision guaranteed or the cut, for JSON."""
+    if accepted is None:
+        return None
     from quorate.audit.acceptance import GuaranteedSpans
     from quorate.result.acceptance import Accepted
 
-    if accepted is None:
-        return None
     if isinstance(accepted, GuaranteedSpans):
         told: dict[str, Any] = {"spans": accepted.kept, "of": accepted.given, "precision": accepted.precision}
         least = accepted.least if accepted.kept else None

@@ -233,8 +233,6 @@ def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
     parts = _parts(fitted)
     lines = by_layer({name: [one.updated_.sentence()] for name, one in parts.items()})
     lines.append(f"{agreement_in_words(agreement_of(fitted.result_))}, on {counted(len(fitted.result_), 'document')}")
-    notes = {name: [f"note: {one.tagger_note_}"] if one.tagger_note_ else [] for name, one in parts.items()}
-    lines += by_layer(notes)
     if corpus.n_labels and not all(one.has_documents for one in parts.values()):
         lines.append("note: the model was saved without its documents: labels that it has seen would count again")
     return lines + [f"note: {note}" for note in corpus.notes]

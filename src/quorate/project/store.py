@@ -32,9 +32,9 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
     ``decided`` has the options, maps and profiles, ``inputs`` and ``known`` the digest of every file; ``fingerprint``
     is the digest of all of that. ``outputs`` are the digests of what was written, by its path in the project;
-    ``consensus``, ``model`` and ``annotators`` those of what is kept in any case. ``chosen`` is the version in which
-    settings were chosen, and ``restored`` the one that this version brought back. ``accepted`` tells how much of the
-    consensus was sure enough, if that was asked for. ``agreement`` is that of the annotators, Krippendorff's alpha.
+    ``consensus``, ``model`` and ``annotators`` those of what is kept in any case. ``restored`` is the version that this
+    one brought back. ``accepted`` tells how much of the consensus was sure enough, if that was asked for. ``agreement``
+    is that of the annotators, Krippendorff's alpha.
     """
 
     number: int
@@ -51,7 +51,6 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     annotators: str
     counts: dict[str, int]
-    chosen: int
     restored: int | None = None
     accepted: dict[str, Any] | None = None
     agreement: float | None = None

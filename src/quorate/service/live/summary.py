@@ -44,11 +44,6 @@ def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
             if one.n_labels
         ],
         "sources": [_sources(layer, one.sources) for layer, one in result.layers.items()],
-        "settings": {
-            layer: {"method": one.settings_.get("method"), "why": one.settings_.get("why", [])}
-            for layer, one in result.layers.items()
-        },
-        "chosen": {"now": fitted.is_new_choice, "labels": fitted.chosen.labels},
         "seconds": round(fitted.seconds, 3),
     }
 
@@ -75,7 +70,7 @@ def _habits(habits: SpanHabits) -> dict[str, Any]:
 
 def _sources(layer: str, sources: Any) -> dict[str, Any]:
     together = [{"people": list(group.names), "votes": round(group.votes, 2)} for group in sources.together]
-    return {"layer": layer, "together": together, "silent": list(sources.silent), "votes": sources.votes}
+    return {"layer": layer, "together": together, "abstaining": list(sources.abstaining)}
 
 
 def _number(value: float | None) -> float | None:

@@ -29,8 +29,8 @@ from quorate.service.events import Event, Kind, events_after, last_event
 from quorate.service.live.collected import Collected, Entry
 from quorate.service.live.fitting import Fitted, Row, combine, fit, rows_of
 from quorate.service.live.outlook import outlook_of
-from quorate.service.live.pace import Due, Pace
-from quorate.service.live.publish import Publisher, Ranked, Rows, last_choice
+from quorate.service.live.pace import Pace
+from quorate.service.live.publish import Publisher, Ranked, Rows
 from quorate.service.live.queueing import Desk, queues_of, staff_of
 from quorate.service.live.summary import counts_of, summary_of
 from quorate.service.live.ticks import failure
@@ -148,12 +148,8 @@ class Follower:
         with database.read() as connection:
             self.event = last_event(connection)
             self._collected.read_all(connection)
-            self._chosen = last_choice(connection)
         self._model: LayeredModel | None = None
-        self._pace = Pace(must=True, last=clock(), ended=clock())
-        if self._chosen is not None:
-            self._pace.labels_chosen = self._chosen.labels
-            self._pace.since_chosen = int(self._chosen.labels != self._collected.labels)
+        self._pace = Pace(must=True, ended=clock())
         self._changed: set[int] = set()  # documents that are not yet in the consensus as they are
         self._lost: set[int] = set()  # documents that have fewer labels than the model knows of
         self._since: set[int] = set()  # documents that changed while a fit was under way
@@ -171,14 +167,14 @@ class Follower:
         """Take in what has happened, and give out what follows; whether there was anything to do."""
         heard = self._listen()
         ended = self._end_fit()
-        began = self._begin_fit(self._pace.due(self._collected.labels, self._clock()))
+        began = self._pace.due(self._collected.labels, self._clock()) and self._begin_fit(self._aside)
         updated = self._update()
         return any((heard, ended, began, updated, self._give_out(), self._rank(), self._look_ahead()))
 
-    def refit(self, *, choose: bool = False) -> None:
-        """Fit to all that was said until now, and give it out; with ``choose``, settings are chosen too."""
+    def refit(self) -> None:
+        """Fit to all that was said until now, and give it out."""
         self._listen()
-        self._begin_fit(Due.CHOOSE if choose else Due.FIT, _at_once)
+        self._begin_fit(_at_once)
         self._end_fit()
         self._update()
         while self._give_out():
@@ -211,10 +207,10 @@ class Follower:
         self._changed |= numbers
         self._since |= numbers
         if about or must:
-            self._pace.happened(len(about), self._clock(), must=must or bool(lost))
+            self._pace.happened(len(about), must=must or bool(lost))
 
-    def _begin_fit(self, due: Due, aside: Aside | None = None) -> bool:
-        if due is Due.NOTHING or self._fit is not None or self._outgoing is not None:
+    def _begin_fit(self, aside: Aside) -> bool:
+        if self._fit is not None or self._outgoing is not None:
             return False
         entries = self._collected.telling()
         if not any(entry.labels for entry in entries):
@@ -224,16 +220,16 @@ class Follower:
             self._collected.known(entries),
             self._collected.labels,
         )
-        chosen, event = (None if due is Due.CHOOSE else self._chosen), self.event
+        event = self.event
 
         def work() -> _Refit:
-            fitted = fit(layers, known, labels, chosen)
+            fitted = fit(layers, known)
             result = fitted.model.result_
             return _Refit(fitted, event, labels, rows_of(entries, result), summary_of(fitted, result))
 
         self._pace.begun()
         self._since = set()
-        self._fit = (aside or self._aside)(work)
+        self._fit = aside(work)
         return True
 
     def _end_fit(self) -> bool:
@@ -248,8 +244,8 @@ class Follower:
             self._pace.failed(_RETRY, self._clock())
             self._tell_failure(f"{error}" if isinstance(error, QuorateError) else f"{type(error).__name__}: {error}")
             return True
-        self._model, self._chosen = done.fitted.model, done.fitted.chosen
-        self._pace.fitted(done.labels, done.fitted.chosen.labels, done.fitted.seconds, self._clock())
+        self._model = done.fitted.model
+        self._pace.fitted(done.labels, done.fitted.seconds, self._clock())
         self._outgoing = _Outgoing(done, {**dict.fromkeys(self._publisher.rows), **done.rows})
         self._outgoing.leave_out(self._since)  # what the fit does not know of yet comes with the next update
         self._changed, self._lost = set(self._since), self._lost & self._since
@@ -269,8 +265,7 @@ class Follower:
         self._publisher.put(waiting)
         if waiting:
             return True
-        new = refit.fitted.chosen if refit.fitted.is_new_choice else None
-        self._publisher.tell("refit", refit.event, {**counts_of(self._publisher.rows), **refit.summary}, chosen=new)
+        self._publisher.tell("refit", refit.event, {**counts_of(self._publisher.rows), **refit.summary})
         self._outgoing, self._rank_due, self._look_due = None, True, self._looks_ahead
         return True
 
@@ -290,7 +285,7 @@ class Follower:
                 layers, known = self._collected.laid_out(telling), self._collected.known(telling)
                 rows |= rows_of(telling, combine(self._model, layers, known))
         except QuorateError:  # a label that is new, say: a fit takes it in
-            self._pace.happened(0, self._clock(), must=True)
+            self._pace.happened(0, must=True)
         if self._outgoing is not None:
             self._outgoing.leave_out(rows)
         self._publisher.tell("update", self.event, counts_of(_after(self._publisher.rows, rows)), rows)
