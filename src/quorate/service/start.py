@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
@@ -24,6 +25,7 @@ from quorate.service.importing import import_corpus
 from quorate.service.people import Role, knows_secret
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
+from quorate.storage.files.unfinished import sweep
 from quorate.wording import counted
 
 __all__ = ["begin", "invitation"]
@@ -46,6 +48,7 @@ def begin(
     Label Studio that the project's file names.
     """
     settings.make_folder()
+    _sweep(settings)
     database = Database.open(settings.database)
     try:
         settings, told = _linked(settings, file)
@@ -65,6 +68,13 @@ def begin(
         return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
+
+
+def _sweep(settings: ServiceSettings) -> None:
+    """Remove what processes that were killed had begun to write: backups, exports, the project's files."""
+    sweep(settings.root)
+    for folder, _, _ in os.walk(Store(settings.root).folder):
+        sweep(Path(folder))
 
 
 def _check_secret(settings: ServiceSettings, database: Database) -> None:
