@@ -132,7 +132,7 @@ def test_the_stream_ends_with_the_token(team: Team, publisher: Publisher, monkey
 
     monkeypatch.setattr(api_live, "_HEARTBEAT", 0.1)
     person = team.ids[Role.REVIEWER]
-    id, token = team.database.change(lambda connection: make_token(connection, person, "test"))
+    id, token = team.database.change(lambda connection: make_token(connection, person, "test", days=1))
     with served(team) as address:
         listener = Listener(address, {"Authorization": f"Bearer {token}"})
         time.sleep(0.3)
@@ -148,7 +148,7 @@ def test_the_stream_ends_with_the_token_on_a_busy_service(
 
     monkeypatch.setattr(api_live, "_HEARTBEAT", 1.0)  # several looks, each of which finds something
     person, stop = team.ids[Role.ANNOTATOR], threading.Event()
-    id, token = team.database.change(lambda connection: make_token(connection, person, "test"))
+    id, token = team.database.change(lambda connection: make_token(connection, person, "test", days=1))
 
     def publish() -> None:
         while not stop.wait(0.05):

@@ -134,7 +134,7 @@ def _read_tables(archive: zipfile.ZipFile, connection: Connection, about: dict[s
         )
     kept = [table for table in _tables() if table.name in about["rows"]]
     for table in kept:
-        if connection.execute(select(table.primary_key.columns).limit(1)).first() is not None:
+        if connection.execute(select(*table.primary_key.columns).limit(1)).first() is not None:
             raise InputError("the database is not empty (give another with --database, or move it away)", where=where)
     for table in kept:
         count = 0

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from cryptography.fernet import Fernet
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from quorate.corpus.profiles import Kind as PersonKind
 from quorate.corpus.profiles import Profile
@@ -33,6 +33,7 @@ __all__ = [
     "change_person",
     "check_not_erased",
     "digest",
+    "end_access",
     "erase",
     "find_person",
     "find_subject",
@@ -155,24 +156,32 @@ def add_person(
 
 
 def set_password(connection: Connection, person: str, password_hash: str) -> None:
-    """Give somebody a new password (as :mod:`quorate.service.passwords` keeps it); wherever they are logged in ends."""
+    """Give somebody a new password (as :mod:`quorate.service.passwords` keeps it); what the old one opened ends."""
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(password=password_hash))
-    connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
-    _end_links(connection, person)
-
-
-def _end_links(connection: Connection, person: str) -> None:
-    """Let links for a new password of somebody's be good no more: they were made for who they were then."""
-    connection.execute(delete(tables.invitations).where(tables.invitations.c.person == person))
+    end_access(connection, person)
+    _end_links(connection, tables.invitations.c.person == person)
 
 
 def set_subject(connection: Connection, secret: bytes, person: str, subject: str) -> None:
-    """Let somebody log in by a provider of logins from now on, as who they are there."""
+    """Let somebody log in by a provider of logins from now on, as who they are there, instead of by a password."""
     value = _subject_digest(secret, subject)
     table = tables.people
     if connection.execute(select(table.c.id).where(table.c.subject == value, table.c.id != person)).first():
         raise ConflictError("somebody else here logs in with this account (use another)")
-    connection.execute(update(table).where(table.c.id == person).values(subject=value))
+    connection.execute(update(table).where(table.c.id == person).values(subject=value, password=None))
+    end_access(connection, person)
+    _end_links(connection, tables.invitations.c.person == person)
+
+
+def end_access(connection: Connection, person: str) -> None:
+    """Log somebody out in every browser, and end their tokens."""
+    for table in (tables.sessions, tables.tokens):
+        connection.execute(delete(table).where(table.c.person == person))
+
+
+def _end_links(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Let links be good no more that were made for who somebody was then, or by who they were."""
+    connection.execute(delete(tables.invitations).where(which))
 
 
 def find_subject(connection: Connection, secret: bytes, subject: str) -> Person | None:
@@ -256,9 +265,9 @@ def change_person(connection: Connection, person: str, changes: Mapping[str, Any
     if not values:
         return
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(**values))
-    if values.get("active") is False or "role" in values:
-        connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
-        _end_links(connection, person)
+    if values.get("active") is False or values.get("role", before.role) != before.role:
+        end_access(connection, person)
+        _end_links(connection, (tables.invitations.c.person == person) | (tables.invitations.c.by == person))
     append(connection, Kind.PERSON_CHANGED, person=by, body={"person": person, **values})
 
 
@@ -274,8 +283,8 @@ def erase(connection: Connection, person: str, *, by: str) -> None:
     if find_person(connection, person).role is Role.ADMIN:
         _check_not_last_admin(connection, person)
     connection.execute(delete(tables.personal_keys).where(tables.personal_keys.c.person == person))
-    for table in (tables.sessions, tables.tokens, tables.invitations):
-        connection.execute(delete(table).where(table.c.person == person))
+    end_access(connection, person)
+    _end_links(connection, (tables.invitations.c.person == person) | (tables.invitations.c.by == person))
     login = select(tables.people.c.login).where(tables.people.c.id == person).scalar_subquery()
     connection.execute(delete(tables.login_attempts).where(tables.login_attempts.c.login == login))
     gone = {"login": None, "subject": None, "password": None, "personal": None, "active": False, "role": None}
