@@ -22,7 +22,7 @@ from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import count_documents
 from quorate.service.importing import import_corpus
-from quorate.service.people import Role, knows_secret
+from quorate.service.people import Role, find_by_folded_names, knows_secret
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
 from quorate.storage.files.unfinished import sweep
@@ -53,6 +53,7 @@ def begin(
     try:
         settings, told = _linked(settings, file)
         _check_secret(settings, database)
+        told += _fold_names(settings, database)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
@@ -86,6 +87,13 @@ def _check_secret(settings: ServiceSettings, database: Database) -> None:
                 f"{where}: not the secret that this database was made with, so that nobody could log in "
                 "(put the right one there, or into QUORATE_SECRET)"
             )
+
+
+def _fold_names(settings: ServiceSettings, database: Database) -> list[str]:
+    """Have everybody found by their name as it is folded now, and say of whom that cannot be."""
+    without = database.change(lambda connection: find_by_folded_names(connection, settings.secret()))
+    why = "looks like the name of another, so that nobody can log in by it (invite them again under another name)"
+    return [f"{person.name!r} ({person.id}) {why}" for person in without]
 
 
 def _first_link(connection: Connection) -> str:
