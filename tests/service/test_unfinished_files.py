@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from quorate import formats
 from quorate.service import exporting
 from quorate.service.people import Role
 from quorate.service.settings import ServiceSettings
@@ -52,11 +53,10 @@ def test_the_next_start_removes_what_killed_processes_left(tmp_path: Path) -> No
 
 def test_an_export_is_written_where_only_the_service_looks(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Path] = []
-    write = exporting.write
 
     def noted(content: object, path: Path, format: str) -> None:
         seen.append(path)
-        write(content, path, format)  # type: ignore[arg-type]
+        formats.write(content, path, format)  # type: ignore[arg-type]
 
     monkeypatch.setattr(exporting, "write", noted)
     for format in ("jsonl", "brat"):

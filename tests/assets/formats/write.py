@@ -91,8 +91,8 @@ def keep_service(folder: Path, into: Path) -> None:
             for told, until in ends.items():
                 row = {"id": f"{person[2:8]}{told[:4]}", "digest": f"{person} {told}", "person": person, "name": told}
                 connection.execute(insert(tables.tokens).values(**row, created=1.79e9, until=until))
-            row = {"digest": f"{person} invites", "role": role.value, "created": 1.79e9, "until": far}
-            connection.execute(insert(tables.invitations).values(**row))
+            link = insert(tables.invitations).values(digest=f"{person} invites", role=role.value)
+            connection.execute(link.values(created=1.79e9, until=far))
 
     database.change(fill)
     database.close()
