@@ -128,6 +128,7 @@ def test_of_a_damaged_backup_one_line_is_told_and_nothing_is_restored(team: Team
         for content in (None, b"[]", b"{}", b"\xff", b"{", b'{"id": {"base64": 1}}\n', b"[" * 10_000)
         if name != "secret" or content is None
     }
+    files["contents before the beginning"] = whole[:-4] + bytes([whole[-4] ^ 128]) + whole[-3:]
     settings = ServiceSettings(tmp_path / "other")
     told, database = set(), Database.open(settings.database)
     for name, content in files.items():

@@ -134,6 +134,11 @@ class Work(NamedTuple):
 
 
 @pytest.fixture
+def team(any_team: Team) -> Team:
+    return any_team
+
+
+@pytest.fixture
 def work(team: Team) -> Work:
     other = team.add("Olympe", Role.ANNOTATOR)
 

@@ -7,6 +7,7 @@ log in. Names can be read with it: whoever has the file has everything.
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import zipfile
@@ -93,6 +94,8 @@ def read_backup(settings: ServiceSettings, path: Path) -> str:
     except _DAMAGE:
         raise InputError(_BROKEN, where=str(path)) from None
     except OSError as error:
+        if error.errno == errno.EINVAL:  # what it says leads to a place before its beginning
+            raise InputError(_BROKEN, where=str(path)) from None
         raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
 
 

@@ -153,5 +153,5 @@ def _one(
     may = who.role is Role.ADMIN or found.role is None or not found.role.may(Role.MANAGER)
     roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
     told = {"person": found, "figures": own, "drift": course(shares), "roles": roles, "may": may and not erased}
-    told["self"] = found.id == who.person
+    told["is_me"] = found.id == who.person
     return show(request, "person.html", {**told, **content}, status)
