@@ -18,6 +18,7 @@ from quorate.service.supervisor import listen, server_of
 from serving import Team, free_port
 
 PATIENCE = 1.0
+LATE = 3.9 * PATIENCE  # on a machine that does much else
 HEAD = b"POST /api/v1/documents HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 
@@ -77,26 +78,26 @@ def with_length(team: Team, length: int) -> bytes:
 )
 def test_who_sends_no_whole_request_is_hung_up_on(port: int, sent: bytes) -> None:
     seconds, _ = closed_after(port, sent)
-    assert PATIENCE * 0.9 < seconds < PATIENCE * 2
+    assert PATIENCE * 0.9 < seconds < LATE
 
 
 def test_a_header_that_drips_in_does_not_hold_the_connection(port: int) -> None:
     drops = [b"GET / HTTP/1.1\r\n", *[f"X-{n}: x\r\n".encode() for n in range(40)]]
     seconds, _ = closed_after(port, *drops, every=PATIENCE / 10)
-    assert seconds < PATIENCE * 5  # the pipe is broken before all is sent, which takes four
+    assert seconds < LATE  # the pipe is broken before all is sent, which takes four
 
 
 def test_nor_does_a_second_request_that_does_not_end(port: int) -> None:
     first = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     seconds, said = closed_after(port, first, b"GET / HT", every=0.2)
     assert said.startswith(b"HTTP/1.1 200")
-    assert seconds < PATIENCE * 2.5
+    assert seconds < LATE
 
 
 def test_a_body_that_stops_coming_is_told_of_and_hung_up_on(team: Team, port: int) -> None:
     for sent in ([with_length(team, 1_000)], [with_length(team, 1_000), b"[" * 10]):
         seconds, said = closed_after(port, *sent)
-        assert PATIENCE * 0.9 < seconds < PATIENCE * 2
+        assert PATIENCE * 0.9 < seconds < LATE
         assert said.startswith(b"HTTP/1.1 408"), said
         assert b'"code": "too-slow"' in said
         assert b"connection: close" in said.lower()
@@ -105,7 +106,7 @@ def test_a_body_that_stops_coming_is_told_of_and_hung_up_on(team: Team, port: in
 def test_a_body_that_stops_before_the_login_is_hung_up_on(port: int) -> None:
     form = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nX-CSRF-Token: x\r\nContent-Length: 100\r\n"
     seconds, said = closed_after(port, form + b"Content-Type: application/x-www-form-urlencoded\r\n\r\nname=")
-    assert PATIENCE * 0.9 < seconds < PATIENCE * 2
+    assert PATIENCE * 0.9 < seconds < LATE
     assert said.startswith(b"HTTP/1.1 408")
 
 
