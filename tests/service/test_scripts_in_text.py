@@ -68,7 +68,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         delivering.enqueue(connection, EventType.TEST, {}, webhook=webhook)
         connection.execute(update(tables.deliveries).values(answer=script("answer")))  # by whoever was asked
         for role in Role:
-            sessions.make_token(connection, team.ids[role], script("token"))
+            sessions.make_token(connection, team.ids[role], script("token"), days=1)
 
     team.database.change(fill)
     Follower(settings, team.database).refit(choose=True)

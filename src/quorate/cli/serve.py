@@ -177,6 +177,9 @@ def serve(
         list[str] | None,
         typer.Option("--webhook-host", metavar="HOST", help="A host in your own network that webhooks may go to."),
     ] = None,
+    token_days: Annotated[
+        int, typer.Option("--token-days", min=1, max=365, help="Days that a token for a program is good for, at most.")
+    ] = 90,
     *,
     queue: QueueSettings,
     oidc: dict[str, str],
@@ -196,6 +199,7 @@ def serve(
             blind=blind,
             queue=queue,
             reviews=ReviewSettings(per_document=reviewers),
+            token_days=token_days,
             webhook_hosts=tuple(webhook_host or ()),
             oidc=oidc,
         )

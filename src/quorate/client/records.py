@@ -306,13 +306,17 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Invitation(msgspec.Struct, frozen=True):
-    """A link that nobody has used yet: for somebody new with a role, or for a new password of a ``person``."""
+    """A link that nobody has used yet: for somebody new with a role, or for a new password of a ``person``.
+
+    ``by`` is who made it; nobody, if it was made on the command line.
+    """
 
     id: str
     role: str
     person: str | None
     created: float
     until: float
+    by: str | None = None
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -321,7 +325,7 @@ class Token(msgspec.Struct, frozen=True):
     id: str
     name: str
     created: float
-    until: float | None
+    until: float | None  # none: of a service that lets tokens be good for ever
     used: float | None
 
 

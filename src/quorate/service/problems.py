@@ -10,6 +10,7 @@ __all__ = [
     "InvalidError",
     "NotFoundError",
     "NotLoggedInError",
+    "ReauthenticationError",
     "RefusedError",
     "RequestError",
     "StalePageError",
@@ -47,6 +48,12 @@ class RefusedError(RequestError):
 
     status = 403
     code = "refused"
+
+
+class ReauthenticationError(RefusedError):
+    """It takes more than a session: the password again, or a new login."""
+
+    code = "reauthenticate"
 
 
 class StalePageError(RefusedError):

@@ -104,7 +104,8 @@ class ServiceSettings:
     ``labels`` are those that people choose from; ``suggestions`` shows them the consensus as they annotate, which
     sways them, and is off; ``blind`` hides it from reviewers until they have looked. ``origin`` is the address
     that browsers use, if a proxy stands before the service. A session ends ``session_hours`` after the login, or
-    ``idle_hours`` after the last request. ``oidc`` has the options of the provider of logins, if there is one.
+    ``idle_hours`` after the last request; a token ``token_days`` after it was made, or earlier. ``oidc`` has the
+    options of the provider of logins, if there is one.
 
     >>> ServiceSettings(Path("project")).database
     'sqlite:///project/.quorate/serve/service.db'
@@ -124,6 +125,7 @@ class ServiceSettings:
     upload_limit: int = 256 * 1024 * 1024
     session_hours: float = 12.0
     idle_hours: float = 4.0
+    token_days: int = 90
     webhook_hosts: tuple[str, ...] = ()
     oidc: Mapping[str, str] = field(default_factory=dict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
@@ -21,9 +22,10 @@ from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import count_documents
 from quorate.service.importing import import_corpus
-from quorate.service.people import Role, knows_secret
+from quorate.service.people import Role, find_by_folded_names, knows_secret
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
+from quorate.storage.files.unfinished import sweep
 from quorate.wording import counted
 
 __all__ = ["begin", "invitation"]
@@ -46,10 +48,12 @@ def begin(
     Label Studio that the project's file names.
     """
     settings.make_folder()
+    _sweep(settings)
     database = Database.open(settings.database)
     try:
         settings, told = _linked(settings, file)
         _check_secret(settings, database)
+        told += _fold_names(settings, database)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
@@ -67,6 +71,13 @@ def begin(
         database.close()
 
 
+def _sweep(settings: ServiceSettings) -> None:
+    """Remove what processes that were killed had begun to write: backups, exports, the project's files."""
+    sweep(settings.root)
+    for folder, _, _ in os.walk(Store(settings.root).folder):
+        sweep(Path(folder))
+
+
 def _check_secret(settings: ServiceSettings, database: Database) -> None:
     """:class:`SettingsError` if the database was made with another secret: nobody could log in."""
     with database.read() as connection:
@@ -76,6 +87,13 @@ def _check_secret(settings: ServiceSettings, database: Database) -> None:
                 f"{where}: not the secret that this database was made with, so that nobody could log in "
                 "(put the right one there, or into QUORATE_SECRET)"
             )
+
+
+def _fold_names(settings: ServiceSettings, database: Database) -> list[str]:
+    """Have everybody found by their name as it is folded now, and say of whom that cannot be."""
+    without = database.change(lambda connection: find_by_folded_names(connection, settings.secret()))
+    why = "looks like the name of another, so that nobody can log in by it (invite them again under another name)"
+    return [f"{person.name!r} ({person.id}) {why}" for person in without]
 
 
 def _first_link(connection: Connection) -> str:

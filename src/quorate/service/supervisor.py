@@ -20,11 +20,17 @@ from collections.abc import Callable
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess, parent_process
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from quorate.errors import SettingsError
+from quorate.service.patience import notice_who_is_gone
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["listen", "supervise"]
+if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+
+__all__ = ["listen", "server_of", "supervise"]
 
 _SWITCH = 0.0005  # seconds that a thread may go on while another waits: one that writes waits after every statement
 _PATIENCE = 20.0  # seconds that a process has to end by itself
@@ -43,6 +49,7 @@ def listen(settings: ServiceSettings) -> socket.socket:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         _bind(taken, (settings.host, settings.port))
+        notice_who_is_gone(taken)
         taken.listen(512)
     except OSError as error:
         taken.close()
@@ -173,16 +180,23 @@ def stay_in_step(settings: ServiceSettings) -> None:
 
 def answer(settings: ServiceSettings, taken: socket.socket) -> None:
     """The process that answers."""
-    import uvicorn
-
     from quorate.service.app import create_app
-    from quorate.service.guard import guard
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
     end_with_supervisor()
     sys.setswitchinterval(_SWITCH)
     app = create_app(settings)
     _keep_what_is_loaded()
+    server_of(app, settings).run(sockets=[taken])
+    sys.exit(0)
+
+
+def server_of(app: FastAPI, settings: ServiceSettings) -> uvicorn.Server:
+    """What answers requests for an application."""
+    import uvicorn
+
+    from quorate.service.guard import guard
+    from quorate.service.protocol import Patient
 
     class Server(uvicorn.Server):
         """Lets go of those who listen to news as soon as it is told to stop: they would hold it up."""
@@ -194,14 +208,15 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
 
     config = uvicorn.Config(
         guard(app, settings),
+        http=Patient,
+        ws="none",
         log_level="warning",
         access_log=False,
         proxy_headers=settings.origin is not None,
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    Server(config).run(sockets=[taken])
-    sys.exit(0)
+    return Server(config)
 
 
 def _keep_what_is_loaded() -> None:
