@@ -131,7 +131,7 @@ def _take_in(
         except InputError as error:
             raise InputError(f"the project's files cannot be served: {error}") from None
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
-    found = import_corpus(database, settings.secret(), layers, source=names)
+    found = import_corpus(database, settings.secret(), layers, source=names, rule=settings.overlaps)
     return (
         f"{counted(found.documents, 'document')} with {counted(found.labels, 'label')} of "
         f"{counted(found.annotators, 'annotator')} from {names}"
