@@ -9,7 +9,7 @@ def rested(labels: int = 100, seconds: float = 1.0) -> Pace:
     """After a fit to so many labels, whose settings were chosen by them, that ended at 100 s."""
     pace = Pace()
     pace.begun()
-    pace.fitted(labels, chosen=labels, seconds=seconds, now=100.0)
+    pace.fitted(labels, chosen=labels, seconds=seconds, now=100.0, anew=True)
     return pace
 
 
@@ -45,12 +45,20 @@ def test_settings_are_chosen_again_when_labels_have_doubled_or_it_is_quiet() -> 
     quiet = rested()
     quiet.happened(1, now=101.0)
     quiet.begun()
-    quiet.fitted(101, chosen=100, seconds=1.0, now=161.0)
+    quiet.fitted(101, chosen=100, seconds=1.0, now=161.0, anew=False)
     assert quiet.due(101, now=300.0) is Due.NOTHING
     assert quiet.due(101, now=401.0) is Due.CHOOSE
     quiet.begun()
-    quiet.fitted(101, chosen=101, seconds=9.0, now=410.0)
+    quiet.fitted(101, chosen=101, seconds=9.0, now=410.0, anew=True)
     assert quiet.due(101, now=9e9) is Due.NOTHING
+
+
+def test_settings_are_chosen_again_for_changes_that_leave_as_many_labels() -> None:
+    pace = rested()
+    pace.happened(1, now=101.0, must=True)
+    pace.begun()
+    pace.fitted(100, chosen=100, seconds=1.0, now=103.0, anew=False)
+    assert pace.due(100, now=402.0) is Due.CHOOSE
 
 
 def test_what_happens_while_a_fit_runs_is_for_the_next() -> None:
@@ -58,7 +66,7 @@ def test_what_happens_while_a_fit_runs_is_for_the_next() -> None:
     pace.happened(20, now=101.0)
     pace.begun()
     pace.happened(30, now=102.0)
-    pace.fitted(120, chosen=100, seconds=1.0, now=103.0)
+    pace.fitted(120, chosen=100, seconds=1.0, now=103.0, anew=False)
     assert pace.due(150, now=104.5) is Due.FIT
 
 

@@ -28,7 +28,7 @@ from quorate.formats.layers import Layers
 from quorate.result.layers import LayeredResult
 from quorate.service.live.collected import Entry
 
-__all__ = ["Chosen", "Fitted", "Row", "combine", "fit", "rows_of"]
+__all__ = ["Chosen", "Fitted", "KnownTags", "Row", "combine", "fit", "rows_of"]
 
 KnownTags = Mapping[str, Mapping[str, Sequence[Tag]]]
 _SHOWN_DIGITS = 4  # of a confidence: what moves by less has not changed
@@ -70,7 +70,7 @@ def fit(layers: Layers, known: KnownTags, labels: int, chosen: Chosen | None) ->
     made = {name: one.choice_ for name, one in model.models_.items() if isinstance(one, Chooses)}
     choices = {name: choice for name, choice in made.items() if choice is not None}
     is_new = not set(choices) <= set(before)
-    now = Chosen(choices, labels if is_new or chosen is None else chosen.labels)
+    now = Chosen(choices, labels if chosen is None else chosen.labels)
     return Fitted(model, now, is_new, time.perf_counter() - began)
 
 

@@ -28,7 +28,7 @@ class Pace:
     >>> pace = Pace()
     >>> pace.due(labels=1, now=0.0)
     <Due.CHOOSE: 3>
-    >>> pace.fitted(labels=40, chosen=40, seconds=2.0, now=10.0)
+    >>> pace.fitted(labels=40, chosen=40, seconds=2.0, now=10.0, anew=True)
     >>> pace.happened(3, now=12.5)
     >>> pace.due(labels=43, now=13.0)
     <Due.NOTHING: 1>
@@ -56,10 +56,10 @@ class Pace:
         """A fit begins: what happens from now on is for the next."""
         self.changes, self.must = 0, False
 
-    def fitted(self, labels: int, chosen: int, seconds: float, now: float) -> None:
-        """A fit has ended; ``chosen`` is by how many labels its settings were chosen, now if by all."""
+    def fitted(self, labels: int, chosen: int, seconds: float, now: float, *, anew: bool) -> None:
+        """A fit has ended; ``chosen`` is by how many labels its settings were chosen, ``anew`` whether for this fit."""
         self.ended, self.took, self.labels_fitted = now, seconds, labels
-        if chosen == labels:
+        if anew:
             self.since_chosen = self.changes
         self.labels_chosen = chosen
 
