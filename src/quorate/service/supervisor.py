@@ -24,7 +24,7 @@ from types import FrameType
 from quorate.errors import SettingsError
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["listen", "supervise"]
+__all__ = ["end_with_supervisor", "leave_a_core", "listen", "supervise"]
 
 _SWITCH = 0.0005  # seconds that a thread may go on while another waits: one that writes waits after every statement
 _PATIENCE = 20.0  # seconds that a process has to end by itself
@@ -152,11 +152,11 @@ def follow(settings: ServiceSettings) -> None:
 
     end_with_supervisor()
     sys.setswitchinterval(_SWITCH)
-    _leave_a_core()
+    leave_a_core()
     worker.follow(settings)
 
 
-def _leave_a_core() -> None:
+def leave_a_core() -> None:
     """Keep this process off one core, where there are several: those who save are answered there."""
     if hasattr(os, "sched_setaffinity") and len(cores := os.sched_getaffinity(0)) > 1:
         os.sched_setaffinity(0, cores - {min(cores)})
