@@ -478,9 +478,10 @@ def test_the_same_key_once_more_replaces_and_escape_leaves_it(open_page: Open) -
     assert page.locator(OFFERED).count() == 1
     press(page, "2")
     assert words(page) == [("Angela", "PER"), ("Merkel met the Bank", "ORG")]
-    press(page, "{")  # the start goes back, over Angela
-    press(page, "[")
+    press(page, "[")  # begins a word earlier, at Merkel's first name
     assert page.locator(OFFERED).count() == 1
+    press(page, "[")
+    assert words(page) == [("Angela Merkel met the Bank", "ORG")]
 
 
 def test_where_spans_may_nest_only_those_that_cross_are_offered(open_page: Open) -> None:
@@ -493,7 +494,7 @@ def test_where_spans_may_nest_only_those_that_cross_are_offered(open_page: Open)
     press(page, "3")
     assert "would cross ORG" in page.locator(OFFERED).inner_text()
     press(page, "3")
-    assert words(page) == [("England in London", "LOC")] or ("the Bank of England", "ORG") not in words(page)
+    assert words(page) == [("England in London", "LOC"), ("England", "LOC")]
 
 
 def test_spans_that_overlap_are_drawn_on_levels_of_their_own(open_page: Open) -> None:
