@@ -240,7 +240,7 @@ def tagged(document: Any, spans: Spans) -> dict[str, Any]:
     return {"id": document.id, "tokens": [document.text[start:end] for start, end in document.tokens], "tags": tags}
 
 
-def saved_by_aggregate(team: Team, folder: Path) -> dict[int, tuple[set[tuple[int, int, str]], float]]:
+def by_aggregate(team: Team, folder: Path) -> dict[int, tuple[set[tuple[int, int, str]], float]]:
     """The consensus of a program on the export, with what reviewers decided."""
     with team.database.read() as connection:
         write(annotations_of(connection, names=False), folder / "export.jsonl")
@@ -265,10 +265,28 @@ def saved_by_aggregate(team: Team, folder: Path) -> dict[int, tuple[set[tuple[in
     return found
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_after_every_save_the_consensus_is_that_of_the_export(team: Team, tmp_path: Path, seed: int) -> None:
-    """Histories of marks, slips that overlap, decisions, and all of these taken back."""
-    chance = random.Random(seed)
+def by_layers(team: Team, folder: Path) -> dict[int, tuple[set[tuple[int, int, str]], float]]:
+    """The consensus of a program on the export, in the layers that this needs."""
+    with team.database.read() as connection:
+        write(annotations_of(connection, names=False), folder / "export.jsonl")
+        rows = connection.execute(select(tables.documents)).all()
+    numbers = {row.id: row.number for row in rows}
+    found = {}
+    for one in quorate.aggregate_layers(quorate.read_layers(folder / "export.jsonl"), tagger="none"):
+        offsets = one.document.offsets
+        assert offsets is not None
+        spans = {(offsets[span.start][0], offsets[span.end - 1][1], span.label) for span in one.spans}
+        found[numbers[one.document.id]] = (spans, float(one.confidence))
+    return found
+
+
+@pytest.mark.parametrize(("seed", "rule"), [*((n, OverlapRule()) for n in range(200)), *((n, ANY) for n in range(50))])
+def test_after_every_save_the_consensus_is_that_of_the_export(
+    team: Team, tmp_path: Path, seed: int, rule: OverlapRule
+) -> None:
+    """Histories of marks, slips that overlap, decisions, and all of these taken back; in layers, without decisions."""
+    team, chance = allowing(team, rule), random.Random(seed)
+    kinds = ["mark", "slip", "unmark", "withdraw", *(["decide", "undecide"] if rule is not ANY else [])]
     start = chance.randrange(0, 300)
     import_corpus(team.database, team.settings.secret(), Corpus(quorate.sample().documents[start : start + 8]))
     with team.database.read() as connection:
@@ -290,7 +308,7 @@ def test_after_every_save_the_consensus_is_that_of_the_export(team: Team, tmp_pa
         number, person = chance.choice(sorted(documents)), chance.choice(people)
         said = annotating.current(connection, number, person)
         spans = [] if said is None else [dict(span) for span in said["spans"]]
-        what = chance.choice(["mark", "slip", "unmark", "withdraw", "decide", "undecide"])
+        what = chance.choice(kinds)
         id = f"{chance.getrandbits(60):016x}"
         if what == "withdraw" and said is not None:
             kept = connection.execute(
@@ -322,7 +340,7 @@ def test_after_every_save_the_consensus_is_that_of_the_export(team: Team, tmp_pa
         settle(follower)
         clock.now += 400  # nobody saves for a while, and settings are chosen again
         settle(follower)
-        live, expected = given_out(team), saved_by_aggregate(team, tmp_path)
+        live, expected = given_out(team), (by_layers if rule is ANY else by_aggregate)(team, tmp_path)
         assert {number: spans for number, (spans, _) in live.items()} == {
             number: spans for number, (spans, _) in expected.items()
         }
