@@ -60,14 +60,14 @@ def placed(*spans: Span, number: int = 0, length: int = 60) -> Placed:
 ORG, LOC, FLAT = Span(0, 5, "ORG"), Span(1, 3, "LOC"), Span(8, 9, "LOC")
 
 
-def test_types_part_from_a_tenth_of_the_documents_on_and_from_five_on() -> None:
+def test_types_part_from_one_in_fifty_documents_on_and_from_five_on() -> None:
     def layers(nested: int, others: int) -> list[str]:
         documents = [placed(ORG, LOC, number=n) for n in range(nested)]
         documents += [placed(ORG, FLAT, number=nested + n) for n in range(others)]
         return [layer.name for layer, _ in deal(documents)]
 
-    assert layers(1, 0) == layers(1, 9) == layers(2, 18) == layers(5, 45) == ["LOC", "ORG"]
-    assert layers(1, 10) == layers(4, 46) == layers(5, 46) == ["LOC+ORG", "LOC (1 deep)"]
+    assert layers(1, 0) == layers(1, 9) == layers(2, 18) == layers(5, 245) == ["LOC", "ORG"]
+    assert layers(1, 10) == layers(4, 46) == layers(5, 246) == ["LOC+ORG", "LOC (1 deep)"]
 
 
 def test_one_mark_changes_the_layers_of_its_document_alone() -> None:

@@ -49,6 +49,7 @@ def part(spans: Iterable[CharSpan], rule: OverlapRule, tokens: Offsets) -> tuple
     >>> part([ada, name], OverlapRule(Overlaps.NESTED), [(0, 3), (4, 12)]) == ([name, ada], [])
     True
     """
+    tokens = () if rule.allowed is Overlaps.NONE else tokens
     kept: list[CharSpan] = []
     left: list[CharSpan] = []
     in_order = sorted(spans, key=lambda span: (span.start - span.end, span.start, span.label))

@@ -25,8 +25,8 @@ from quorate.formats.notes import some
 
 __all__ = ["Layer", "Layering", "deal", "deal_into", "deal_rare", "named"]
 
-_ONE_IN = 10  # documents with two labels: if these overlap in that one, they part
-_ENOUGH = 5  # documents in which labels overlap to part, if there are many
+_ONE_IN = 50  # documents with two labels: in one of so many they overlap, to part
+_ENOUGH, _OF_FEW = 5, 10  # documents in which they do; of few documents, in one of so many
 
 Key = TypeVar("Key", str, tuple[str, str])
 Name = TypeVar("Name", bound=Hashable)
@@ -86,8 +86,8 @@ class _Told(NamedTuple):
 class Layering(Generic[Name]):
     """The layers that documents need. A document that is put again counts as it is now; the order is of no account.
 
-    Two labels part where they overlap in a tenth of the documents that have both, and in five documents (of fewer than
-    50 documents in which anything is marked, in a tenth). A deeper layer is rare unless as many documents need it.
+    Two labels part where they overlap in one of 50 documents that have both, and in five documents (of fewer than 50
+    documents in which anything is marked, in a tenth). A deeper layer is rare unless as many documents need it.
 
     >>> from quorate.corpus.records import Document
     >>> marks = {"ann": [Span(0, 3, "ORG"), Span(1, 2, "LOC")]}
@@ -170,7 +170,7 @@ class Layering(Generic[Name]):
 
 def _are_enough(times: int, having: int, marked: int) -> bool:
     """Whether spans overlap in enough documents to be no slip, among those that have their labels, and all."""
-    return times * _ONE_IN >= having and (times >= _ENOUGH or times * _ONE_IN >= marked)
+    return times * _ONE_IN >= having and (times >= _ENOUGH or times * _OF_FEW >= marked)
 
 
 def deal(documents: Sequence[Placed]) -> list[tuple[Layer, list[Placed]]]:

@@ -265,8 +265,8 @@ class InStep:
                     spans = spans_of_layers(tags, offsets)
                     if overlap_in(spans, self._most, lambda offsets=offsets: offsets) is not None:  # type: ignore[misc]
                         notes.append(
-                            f"task {document.id} has more than {self._most.limit} spans of one annotator on a word: "
-                            "they are left out (option overlap-limit)"
+                            f"task {document.id}: more spans of one annotator share a word than may here "
+                            f"({self._most.limit}): they are left out (option overlap-limit)"
                         )
                         continue
                     if before.get(key) != spans:
