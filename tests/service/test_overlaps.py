@@ -207,6 +207,36 @@ def test_where_many_spans_lie_inside_others_types_have_layers(team: Team) -> Non
     assert "as they hardly do elsewhere" in team.client(Role.MANAGER).get("/progress").text
 
 
+def test_what_a_reviewer_decides_is_given_out_however_rare(team: Team) -> None:
+    team.settings = replace(team.settings, overlaps=NESTED, labels=())
+    import_corpus(team.database, team.settings.secret(), Corpus(quorate.sample().documents[:60]))
+    follower = Follower(team.settings, team.database)
+    follower.refit(choose=True)
+    number, outer = next(
+        (n, span) for n, (spans, _) in given_out(team).items() for span in sorted(spans) if span[1] > span[0] + 8
+    )
+    with team.database.read() as connection:
+        query = select(tables.documents.c.tokens).where(tables.documents.c.number == number)
+        end = next(end for start, end in connection.execute(query).scalar_one() if start == outer[0])
+    whole = {"start": outer[0], "end": outer[1], "label": outer[2]}
+    inner = {"start": outer[0], "end": end, "label": "WORK"}
+    reviewer = Who(team.ids[Role.REVIEWER], Role.REVIEWER, "")
+
+    def decided(*spans: Mapping[str, Any]) -> dict[int, set[tuple[int, int, str]]]:
+        given = reviewing.Given(uuid.uuid4().hex, number, spans, accepted=False)
+        team.database.change(lambda connection: reviewing.decide(connection, reviewer, given, team.settings))
+        follower.refit(choose=True)
+        return {n: spans for n, (spans, _) in given_out(team).items()}
+
+    before, certain = decided(whole), estimate(team)
+    assert before[number] == {outer}
+    assert certain is not None
+    assert decided(whole, inner) == before | {number: {outer, (outer[0], end, "WORK")}}
+    assert estimate(team) == pytest.approx(certain, abs=0.05)
+    assert decided(whole) == before
+    assert estimate(team) == certain
+
+
 @pytest.mark.parametrize("rule", [OverlapRule(), NESTED, ANY])
 def test_a_fit_takes_as_long_with_spans_that_overlap_without_end(team: Team, rule: OverlapRule) -> None:
     """What was saved before it was refused: 1,300 spans over one another were minutes, and a gigabyte."""

@@ -81,6 +81,14 @@ class _Told(NamedTuple):
     labels: frozenset[_Label]
     pairs: frozenset[tuple[_Label, _Label]]
     tangled: Placed | None
+    certain: frozenset[str] = frozenset()
+
+
+class _Needs(NamedTuple):
+    """Labels of a document with the depths, beyond the first layer, at which they are; and those that are certain."""
+
+    places: frozenset[tuple[_Label, int]]
+    certain: frozenset[tuple[_Label, int]]
 
 
 class Layering(Generic[Name]):
@@ -107,14 +115,17 @@ class Layering(Generic[Name]):
         self._having: dict[_Label, set[Name]] = defaultdict(set)
         self._overlaps: Counter[tuple[_Label, _Label]] = Counter()
         self._groups: list[list[_Label]] = []
-        self._deep: dict[Name, frozenset[tuple[_Label, int]]] = {}
+        self._deep: dict[Name, _Needs] = {}
         self.rare: set[Layer] = set()
         self.needing_rare: set[Name] = set()
 
-    def put(self, name: Name, document: Placed) -> None:
-        """Take in a document, in place of what it was; :class:`InputError` if too many of its spans overlap."""
+    def put(self, name: Name, document: Placed, certain: Iterable[str] = ()) -> None:
+        """Take in a document, in place of what it was; :class:`InputError` if too many of its spans overlap.
+
+        What the annotators say who are ``certain`` is no slip: a deeper layer that takes a span of theirs is not rare.
+        """
         before = self._told.get(name, _NOTHING)
-        now = self._told[name] = _told(document)
+        now = self._told[name] = _told(document)._replace(certain=frozenset(certain))
         self._deep.pop(name, None)
         for label in before.labels:
             self._having[label].discard(name)
@@ -135,7 +146,7 @@ class Layering(Generic[Name]):
         groups = _groups(having, clashes)
         if groups != self._groups:
             self._groups, self._deep = groups, {}
-        needing = self._deeper_needs()
+        needing, certain = self._deeper_needs()
         layers, self.rare, self.needing_rare = [], set(), set()
         for group in groups:
             layers.append(Layer(frozenset(group), 0))
@@ -145,27 +156,33 @@ class Layering(Generic[Name]):
                 layers.append(layer)
                 needs = set[Name]().union(*(needing.get((label, depth), ()) for label in layer.labels))
                 with_them = set[Name]().union(*(having[label] for label in layer.labels))
-                if not _are_enough(len(needs), len(with_them), marked):
+                is_certain = any((label, depth) in certain for label in layer.labels)
+                if not is_certain and not _are_enough(len(needs), len(with_them), marked):
                     self.rare.add(layer)
                     self.needing_rare |= needs
         return sorted(layers, key=lambda layer: (layer.depth, layer.name)) or [Layer(frozenset(), 0)]
 
-    def _deeper_needs(self) -> dict[tuple[_Label, int], set[Name]]:
-        """The documents that have a label at a depth, beyond the first layer of its group."""
+    def _deeper_needs(self) -> tuple[dict[tuple[_Label, int], set[Name]], set[tuple[_Label, int]]]:
+        """The documents that have a label at a depth, beyond the first layer of its group; and what is certain."""
         group_of = {label: number for number, group in enumerate(self._groups) for label in group}
         needing: dict[tuple[_Label, int], set[Name]] = defaultdict(set)
+        certain: set[tuple[_Label, int]] = set()
         for name, told in self._told.items():
             if told.tangled is None:
                 continue
             if name not in self._deep:
                 deep = _with_depths(told.tangled, group_of)
-                spans = [*deep.annotations.values(), deep.gold or []]
-                self._deep[name] = frozenset(
-                    ((span.layer, span.label), depth) for each in spans for span, depth in each if depth
-                )
-            for place in self._deep[name]:
+                sure = [spans for who, spans in deep.annotations.items() if who in told.certain]
+                self._deep[name] = _Needs(_deeper([*deep.annotations.values(), deep.gold or []]), _deeper(sure))
+            for place in self._deep[name].places:
                 needing[place].add(name)
-        return needing
+            certain |= self._deep[name].certain
+        return needing, certain
+
+
+def _deeper(spans: Iterable[_Deep]) -> frozenset[tuple[_Label, int]]:
+    """Labels with the depths, beyond the first layer, at which they are."""
+    return frozenset(((span.layer, span.label), depth) for each in spans for span, depth in each if depth)
 
 
 def _are_enough(times: int, having: int, marked: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["LayeredConsensus", "LayeredResult"]
+
+
+_HARDLY_ANY = 0.02  # of all spans: a layer with so few needs no estimate
+
+
+def _added(tallies: Iterable[SpanTallies]) -> SpanTallies:
+    """Counts of every document, over layers."""
+    return SpanTallies(*(np.sum(column, axis=0) for column in zip(*tallies, strict=True)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,8 +138,7 @@ class LayeredResult:
 
     def span_tallies(self) -> SpanTallies:
         """Of every document, over the spans of all layers: those given, expected to be right, and true."""
-        columns = zip(*(result.span_tallies() for result in self.layers.values()), strict=True)
-        return SpanTallies(*(np.sum(column, axis=0) for column in columns))
+        return _added(result.span_tallies() for result in self.layers.values())
 
     @cached_property
     def expected(self) -> Expected:
@@ -147,23 +154,28 @@ class LayeredResult:
     def certificate(self) -> Certificate:
         """The F1 over the spans of all layers as estimated from agreement; none if a layer has none.
 
-        What is not known of a layer's estimate may be off in the same direction in all of them, as the annotators are
-        the same: the interval is as wide as if it were.
+        Layers with hardly any spans may have none: their spans count as wrong. What is not known of a layer's estimate
+        may be off in the same direction in all of them, as the annotators are the same: the interval is as wide as if
+        it were.
         """
-        for name, own in self.certificates.items():
-            if not own.given:
-                return Certificate(reason=f"layer {name}: {own.reason}" if name else own.reason)
         tallies = {name: result.span_tallies() for name, result in self.layers.items()}
-        counts = np.array([float((one.given + one.true).sum()) for one in tallies.values()])
-        share = counts / max(float(counts.sum()), 1e-9)
-        checks = [result.choice.check for result in self.layers.values() if result.choice is not None]
-        explained = [(check.explained, part) for check, part in zip(checks, share, strict=True)]
-        told = [(value, part) for value, part in explained if value is not None]
+        counts = {name: float((one.given + one.true).sum()) for name, one in tallies.items()}
+        told = [name for name, own in self.certificates.items() if own.given]
+        for name, own in self.certificates.items():
+            if not own.given and (not told or counts[name] > _HARDLY_ANY * sum(counts.values())):
+                return Certificate(reason=f"layer {name}: {own.reason}" if name else own.reason)
+            if not own.given:
+                nothing = np.zeros_like(tallies[name].found)
+                tallies[name] = tallies[name]._replace(found=nothing, found_stated=nothing)
+        shares = [counts[name] / max(sum(counts[name] for name in told), 1e-9) for name in told]
+        checks = [choice.check for name in told if (choice := self.layers[name].choice) is not None]
+        explained = [(check.explained, part) for check, part in zip(checks, shares, strict=True)]
+        known = [(value, part) for value, part in explained if value is not None]
         together = Check(
-            float(share @ [check.noise for check in checks]),
-            sum(value * part for value, part in told) / sum(part for _, part in told) if told else None,
+            sum(check.noise * part for check, part in zip(checks, shares, strict=True)),
+            sum(value * part for value, part in known) / sum(part for _, part in known) if known else None,
         )
-        return certify(self.span_tallies(), together)
+        return certify(_added(tallies.values()), together)
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents as :meth:`quorate.Result.accept` does, by the spans of all layers together.

@@ -14,17 +14,17 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess, parent_process
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from quorate.errors import SettingsError
+from quorate.service.processes import end_with_supervisor, leave_a_core
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["end_with_supervisor", "leave_a_core", "listen", "supervise"]
+__all__ = ["listen", "supervise"]
 
 _SWITCH = 0.0005  # seconds that a thread may go on while another waits: one that writes waits after every statement
 _PATIENCE = 20.0  # seconds that a process has to end by itself
@@ -156,12 +156,6 @@ def follow(settings: ServiceSettings) -> None:
     worker.follow(settings)
 
 
-def leave_a_core() -> None:
-    """Keep this process off one core, where there are several: those who save are answered there."""
-    if hasattr(os, "sched_setaffinity") and len(cores := os.sched_getaffinity(0)) > 1:
-        os.sched_setaffinity(0, cores - {min(cores)})
-
-
 def stay_in_step(settings: ServiceSettings) -> None:
     """The process that keeps projects of Label Studio in step."""
     from quorate.service import label_studio
@@ -207,17 +201,3 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
 def _keep_what_is_loaded() -> None:
     """Look for garbage among what comes from now on: through all that is loaded, it takes a tenth of a second."""
     gc.freeze()
-
-
-def end_with_supervisor() -> None:
-    """Have this process asked to end when the one that looks after it is no more."""
-    threading.Thread(target=_wait_for_its_end, name="quorate-supervised", daemon=True).start()
-
-
-def _wait_for_its_end() -> None:
-    supervisor, forked_by = parent_process(), os.getppid()
-    assert supervisor is not None
-    # Without the process that forked this one, the supervisor cannot see this one any more, and starts another.
-    while supervisor.is_alive() and os.getppid() == forked_by:
-        supervisor.join(1.0)
-    os.kill(os.getpid(), signal.SIGTERM)

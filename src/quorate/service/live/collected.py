@@ -195,7 +195,8 @@ class Collected:
         if self._rule.allowed is Overlaps.NONE:
             return None
         for one, placed in zip(given, assembled(given).placed(), strict=True):
-            self._layering.put(one.marked.source.line, placed)
+            decided = [name for name in placed.annotations if name.startswith(_REVIEW)]
+            self._layering.put(one.marked.source.line, placed, decided)
         held = self._layering.layers()
         combined = [layer for layer in held if layer not in self._layering.rare]
         return named(combined) if len(combined) > 1 else None

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from quorate.errors import QuorateError
 from quorate.limits import size_in_words
 from quorate.memory import free_memory
+from quorate.service.processes import end_with_supervisor, leave_a_core
 from quorate.service.settings import FitSettings
-from quorate.service.supervisor import end_with_supervisor, leave_a_core
 
 __all__ = ["FitError", "FitStoppedError", "Limited"]
 
