@@ -113,7 +113,7 @@ def _fits(
         typer.Option(
             "--fit-memory",
             metavar="SIZE",
-            help="A fit that takes more memory (4G) is stopped; by default, more than half of what is free.",
+            help="A fit that takes more memory (4G) is stopped; by default, more than four fifths of what is free.",
             rich_help_panel=_LIMITS,
         ),
     ] = None,

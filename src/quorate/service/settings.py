@@ -80,7 +80,7 @@ class ReviewSettings:
 class FitSettings:
     """How long a fit of the live consensus may take, and how many bytes of memory, before it is stopped.
 
-    Without ``memory``, half of what was free when the fit began.
+    Without ``memory``, four fifths of what was free when the fit began.
 
     >>> FitSettings(seconds=0).check()
     Traceback (most recent call last):

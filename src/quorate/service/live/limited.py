@@ -47,7 +47,7 @@ class Limited:
     def __call__(self, compute: Callable[..., T], *given: Any) -> T:
         """What a function of a module gives; :class:`FitStoppedError` if it takes too much."""
         free = free_memory()
-        most = self._settings.memory or (None if free is None else free // 2)
+        most = self._settings.memory or (None if free is None else free * 4 // 5)
         process, connection = self._started()
         until = time.monotonic() + self._settings.seconds
         try:
