@@ -33,7 +33,7 @@ from quorate.formats.opened import stem
 from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
 from quorate.wording import counted
 
-__all__ = ["CLASHING", "IN_NO_LAYER", "Assembly", "Options"]
+__all__ = ["Assembly", "Options"]
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Options:
 
 Item = Document | Placed
 _MERGED = 0
-IN_NO_LAYER = (
+_IN_NO_LAYER = (
     "{} {span was|spans were} left out that no layer of the model takes, by their label or depth (fit again with them)"
 )
-CLASHING = (
+_CLASHING = (
     "{} {span overlaps others of its|spans overlap others of their} layer, as none did in the fit, and "
     "{was|were} left out (fit again with {it|them})"
 )
-RARE = (
+_RARE = (
     "{} {span overlaps|spans overlap} others as hardly any {does|do}: {it is|they are} kept, and not combined "
     "(docs/formats.md says when labels part)"
 )
@@ -171,13 +171,13 @@ class Assembly:
             held: Mapping[str, Layer] = named(layer for layer, _ in found)
             dealt = {name: documents for name, (_, documents) in zip(held, found, strict=True)}
             rare = {name for name, layer in held.items() if layer in thin}
-            self.notes.count(RARE, sum(_spans_in(dealt[name], gold=False) for name in rare))
+            self.notes.count(_RARE, sum(_spans_in(dealt[name], gold=False) for name in rare))
         else:
             held, dealt = into, deal_into(into, placed)
-        self.notes.count(IN_NO_LAYER, _spans_in(placed) - sum(map(_spans_in, dealt.values())))
+        self.notes.count(_IN_NO_LAYER, _spans_in(placed) - sum(map(_spans_in, dealt.values())))
         documents = {
             name: [
-                self._tagged(spans, CLASHING) if isinstance(item, Placed) else _only(item, layer, held)
+                self._tagged(spans, _CLASHING) if isinstance(item, Placed) else _only(item, layer, held)
                 for item, spans in zip(items, dealt[name], strict=True)
             ]
             for name, layer in held.items()

@@ -16,9 +16,7 @@ from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag, hard_
 from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.corpus.tokens import Places, tokenize
-from quorate.errors import InputError
-from quorate.formats.assemble import CLASHING, IN_NO_LAYER, Assembly, Options
-from quorate.formats.layering import Layer
+from quorate.formats.assemble import Assembly, Options
 from quorate.formats.layers import Layers
 from quorate.formats.marked import Marked
 from quorate.service.database import tables
@@ -382,13 +380,9 @@ def _most(spans: list[CharSpan], marked: Marked) -> list[CharSpan]:
     return sorted(part(spans, OverlapRule(Overlaps.ANY, MOST_DEEP), marked.offsets or ())[0])
 
 
-def layers_of(given: Iterable[GivenDocument], into: Mapping[str, Layer] | None = None) -> Layers:
-    """Documents in layers, so that spans that overlap are all kept; :class:`InputError` if these layers do not do."""
-    assembly = assembled(given)
-    layers = assembly.layers(into)
-    if CLASHING in assembly.notes or IN_NO_LAYER in assembly.notes:
-        raise InputError("there are spans that none of the layers takes (deal all documents again)")
-    return layers
+def layers_of(given: Iterable[GivenDocument]) -> Layers:
+    """Documents in as many layers as it takes to keep all spans that overlap."""
+    return assembled(given).layers()
 
 
 def profiles_of(connection: Connection) -> dict[str, Profile]:
