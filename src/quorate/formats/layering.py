@@ -25,8 +25,8 @@ from quorate.formats.notes import some
 
 __all__ = ["Layer", "Layering", "deal", "deal_into", "deal_rare", "named"]
 
-_ONE_IN = 50  # documents with two labels: in one of so many they overlap, to part
-_ENOUGH, _OF_FEW = 5, 10  # documents in which they do; of few documents, in one of so many
+_ONE_IN = 50  # of the documents with two labels, these overlap in at least one of so many, to part
+_ENOUGH, _OF_FEW = 5, 10  # documents in which they overlap at least; or, of few documents, in one of so many
 
 Key = TypeVar("Key", str, tuple[str, str])
 Name = TypeVar("Name", bound=Hashable)
