@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 import quorate
+from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus, hard_tags
 from quorate.formats import write
 from quorate.service import annotating
@@ -123,11 +124,11 @@ def test_a_crowd_through_the_api_gives_the_consensus_of_the_command_line(team: T
             saved = {"id": uuid.uuid4().hex, "document": numbers[document.id], "spans": spans}
             assert browsers[name].post("/api/v1/annotations", json=saved).status_code == 200
     settle(follower)
-    follower.refit(choose=True)
+    follower.refit()
 
     with team.database.read() as connection:
         write(corpus_of(marked_documents(connection)), tmp_path / "export.jsonl")
-    command = [sys.executable, "-m", "quorate", "aggregate", "export.jsonl", "-o", "out.jsonl", "--tagger", "none"]
+    command = [sys.executable, "-m", "quorate", "aggregate", "export.jsonl", "-o", "out.jsonl"]
     subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, timeout=300)
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     rows = given_out(team)
@@ -199,6 +200,7 @@ def test_a_label_that_is_new_and_one_taken_back_are_followed_by_a_fit(team: Team
 
 
 def test_spans_in_spans_are_all_in_the_consensus(team: Team) -> None:
+    team.settings = replace(team.settings, overlaps=OverlapRule(Overlaps.NESTED))
     outer, inner = {"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}
     numbers = [team.database.change(lambda c, n=n: add_text(c, f"d{n}", f"Bath Spa won {n}")) for n in range(12)]  # type: ignore[misc]
     people = [team.add(name, Role.ANNOTATOR) for name in ("anna", "ben", "cleo")]
@@ -266,16 +268,12 @@ def test_a_worker_killed_while_it_publishes_is_followed_by_one_that_completes_it
         assert snapshots(staffed)[0].event == last_event(connection)
 
 
-def test_a_choice_is_kept_between_fits_and_by_the_next_worker(staffed: Team) -> None:
+def test_a_worker_that_starts_again_changes_nothing(staffed: Team) -> None:
     settle(Follower(staffed.settings, staffed.database))
-    again = Follower(staffed.settings, staffed.database)
-    settle(again)
+    settle(Follower(staffed.settings, staffed.database))
     fits = [one for one in snapshots(staffed) if one.kind == "refit"]
-    assert [one.choice is not None for one in fits] == [True, False]
-    assert fits[0].summary["settings"] == fits[1].summary["settings"]
-    assert len({row.version for row in given_out(staffed).values()}) == 1  # nothing has changed
-    again.refit(choose=True)
-    assert snapshots(staffed)[-1].choice is not None
+    assert [one.choice for one in fits] == [None, None]
+    assert len({row.version for row in given_out(staffed).values()}) == 1
 
 
 def test_updates_go_on_while_a_fit_is_under_way(team: Team) -> None:

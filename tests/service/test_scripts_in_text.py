@@ -71,7 +71,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
             sessions.make_token(connection, team.ids[role], script("token"), days=1)
 
     team.database.change(fill)
-    Follower(settings, team.database).refit(choose=True)
+    Follower(settings, team.database).refit()
     for person, spans in ((team.ids[Role.REVIEWER], HERE), (second, THERE)):
         reviewer = team.client(person)
         reviewer.post(f"/api/v1/reviews/{numbers[1]}/reveal")

@@ -268,7 +268,8 @@ class Consensus(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """How far it is: what there is now, and in ``fit`` what the last fit told (``None`` before the first).
 
-    ``version`` is the last that was given out, ``event`` the last event that it knows of.
+    ``version`` is the last that was given out, ``event`` the last event that it knows of. ``overlaps`` are spans that
+    overlap although they must not: in how many ``documents``, and ``some`` of them.
     """
 
     version: int
@@ -279,6 +280,7 @@ class Progress(msgspec.Struct, frozen=True):
     spans: int
     known: int
     fit: dict[str, Any] | None
+    overlaps: dict[str, Any] = {}
 
 
 class Event(msgspec.Struct, frozen=True):

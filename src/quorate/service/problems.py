@@ -10,6 +10,7 @@ __all__ = [
     "InvalidError",
     "NotFoundError",
     "NotLoggedInError",
+    "OverlapError",
     "ReauthenticationError",
     "RefusedError",
     "RequestError",
@@ -34,6 +35,12 @@ class InvalidError(RequestError):
 
     status = 422
     code = "invalid"
+
+
+class OverlapError(InvalidError):
+    """Spans overlap that must not in this project."""
+
+    code = "overlap"
 
 
 class NotLoggedInError(RequestError):

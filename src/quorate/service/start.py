@@ -61,7 +61,7 @@ def begin(
         if file is not None and settings.label_studio.projects:  # they bring their tasks themselves
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
-            told.append(_take_in(settings, database, file, reading or {}))
+            told += _take_in(settings, database, file, reading or {})
         if has_admin:
             return settings, [*told, f"open {settings.address}"]
         token = database.change(_first_link)
@@ -138,8 +138,8 @@ def invitation(settings: ServiceSettings, role: str) -> str:
 
 def _take_in(
     settings: ServiceSettings, database: Database, file: SettingsFile | None, reading: Mapping[str, Any]
-) -> str:
-    """Import the project's files, or without a project the sample."""
+) -> list[str]:
+    """Import the project's files, or without a project the sample; and what is to be said of them."""
     if file is None:
         layers, names = Layers.alone(_with_room(sample())), "the sample"
     else:
@@ -149,11 +149,12 @@ def _take_in(
         except InputError as error:
             raise InputError(f"the project's files cannot be served: {error}") from None
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
-    found = import_corpus(database, settings.secret(), layers, source=names)
-    return (
+    found = import_corpus(database, settings.secret(), layers, source=names, rule=settings.overlaps)
+    came = (
         f"{counted(found.documents, 'document')} with {counted(found.labels, 'label')} of "
         f"{counted(found.annotators, 'annotator')} from {names}"
     )
+    return [came, *found.notes]
 
 
 def _with_room(corpus: Corpus) -> Corpus:

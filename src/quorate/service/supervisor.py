@@ -14,16 +14,16 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess, parent_process
+from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from quorate.errors import SettingsError
 from quorate.service.patience import notice_who_is_gone
+from quorate.service.processes import end_with_supervisor, leave_a_core
 from quorate.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -159,14 +159,8 @@ def follow(settings: ServiceSettings) -> None:
 
     end_with_supervisor()
     sys.setswitchinterval(_SWITCH)
-    _leave_a_core()
+    leave_a_core()
     worker.follow(settings)
-
-
-def _leave_a_core() -> None:
-    """Keep this process off one core, where there are several: those who save are answered there."""
-    if hasattr(os, "sched_setaffinity") and len(cores := os.sched_getaffinity(0)) > 1:
-        os.sched_setaffinity(0, cores - {min(cores)})
 
 
 def stay_in_step(settings: ServiceSettings) -> None:
@@ -222,17 +216,3 @@ def server_of(app: FastAPI, settings: ServiceSettings) -> uvicorn.Server:
 def _keep_what_is_loaded() -> None:
     """Look for garbage among what comes from now on: through all that is loaded, it takes a tenth of a second."""
     gc.freeze()
-
-
-def end_with_supervisor() -> None:
-    """Have this process asked to end when the one that looks after it is no more."""
-    threading.Thread(target=_wait_for_its_end, name="quorate-supervised", daemon=True).start()
-
-
-def _wait_for_its_end() -> None:
-    supervisor, forked_by = parent_process(), os.getppid()
-    assert supervisor is not None
-    # Without the process that forked this one, the supervisor cannot see this one any more, and starts another.
-    while supervisor.is_alive() and os.getppid() == forked_by:
-        supervisor.join(1.0)
-    os.kill(os.getpid(), signal.SIGTERM)

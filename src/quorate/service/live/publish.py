@@ -16,10 +16,10 @@ from sqlalchemy import Connection, delete, func, insert, select
 from quorate.service.database import tables
 from quorate.service.database.engine import Database, upsert_all
 from quorate.service.delivering import consensus_changed
-from quorate.service.live.fitting import Chosen, Row
+from quorate.service.live.fitting import Row
 from quorate.service.live.ticks import newest
 
-__all__ = ["Publisher", "Ranked", "Rows", "last_choice"]
+__all__ = ["Publisher", "Ranked", "Rows"]
 
 _TOGETHER = 25  # rows in a transaction: whoever saves waits for it
 _PAUSE = 2.0  # times as long as the transaction before took
@@ -70,9 +70,7 @@ class Publisher:
             if waiting:
                 time.sleep(_PAUSE * (time.perf_counter() - began))
 
-    def tell(
-        self, kind: str, event: int, summary: Mapping[str, Any], rows: Rows | None = None, chosen: Chosen | None = None
-    ) -> int:
+    def tell(self, kind: str, event: int, summary: Mapping[str, Any], rows: Rows | None = None) -> int:
         """Add a snapshot, together with the last few rows; the version under which all of them are there."""
         version, left = self.version + 1, dict(rows or {})
         while len(left) > _TOGETHER:
@@ -83,7 +81,7 @@ class Publisher:
 
         def work(connection: Connection) -> None:
             _put(connection, version, piece)
-            _add_snapshot(connection, version, kind, event, told, summary, chosen)
+            _add_snapshot(connection, version, kind, event, told, summary)
             if changed:
                 consensus_changed(connection, version, kind, told)
 
@@ -103,7 +101,7 @@ class Publisher:
             ]
             upsert_all(connection, tables.queues, rows, ("person",))
             connection.execute(delete(tables.queues).where(tables.queues.c.version < version))
-            _add_snapshot(connection, version, "queues", event, changed, summary, None)
+            _add_snapshot(connection, version, "queues", event, changed, summary)
             if changed:
                 consensus_changed(connection, version, "update", changed)
 
@@ -128,14 +126,6 @@ class Publisher:
             self._database.change(_prune)
 
 
-def last_choice(connection: Connection) -> Chosen | None:
-    """The settings that were chosen last."""
-    table = tables.snapshots
-    query = select(table.c.choice).where(table.c.choice.is_not(None)).order_by(table.c.version.desc()).limit(1)
-    found = connection.execute(query).scalar()
-    return None if found is None else Chosen.from_plain(found)
-
-
 def _shown(row: Row | None) -> Row | None:
     return None if row is None else row.shown
 
@@ -156,29 +146,21 @@ def _add_snapshot(
     event: int,
     changed: Sequence[int] | None,
     summary: Mapping[str, Any],
-    chosen: Chosen | None,
 ) -> None:
     connection.execute(
         insert(tables.snapshots).values(
-            version=version,
-            kind=kind,
-            at=time.time(),
-            event=event,
-            changed=changed,
-            summary=dict(summary),
-            choice=None if chosen is None else chosen.plain(),
+            version=version, kind=kind, at=time.time(), event=event, changed=changed, summary=dict(summary)
         )
     )
 
 
 def _prune(connection: Connection) -> None:
-    """Keep the last snapshots and, of each day before, the last; and of every kind the last, and the last choice."""
+    """Keep the last snapshots and, of each day before, the last; and of every kind the last."""
     table = tables.snapshots
     newest = int(connection.execute(select(func.max(table.c.version))).scalar() or 0)
     kept = {newest}
     for query in (
         select(func.max(table.c.version)).group_by(table.c.kind),
-        select(func.max(table.c.version)).where(table.c.choice.is_not(None)),
         select(func.max(table.c.version)).group_by(func.floor(table.c.at / _DAY)),
     ):
         kept |= {version for version in connection.execute(query).scalars() if version is not None}

@@ -1,4 +1,4 @@
-"""What is told of a fit beside its consensus: how far annotators agree, and who can be trusted with what."""
+"""What is told beside a consensus: agreement, who can be trusted with what, and spans that must not overlap."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from quorate.corpus.spans import CharSpan
 from quorate.evaluate.describe import agreement_of
 from quorate.result.annotators import AnnotatorSummary
 from quorate.result.habits import SpanHabits
 from quorate.result.layers import LayeredResult
+from quorate.service.live.collected import Collected, Overlap
 from quorate.service.live.fitting import Fitted, Row
 
-__all__ = ["counts_of", "summary_of"]
+__all__ = ["counts_of", "overlaps_of", "summary_of"]
 
+_MOST_TOLD = 20  # overlaps, and documents
 _SHARES = ("found", "exact", "precision", "invented", "coverage")
 
 
@@ -32,6 +35,28 @@ def counts_of(rows: Mapping[int, Row]) -> dict[str, int]:
     }
 
 
+def overlaps_of(collected: Collected) -> dict[str, Any]:
+    """Spans that overlap although they must not, and documents in which they overlap as hardly anywhere else."""
+    every = [(number, one) for number, own in sorted(collected.overlaps.items()) for one in own]
+    rare = collected.rare
+    return {
+        "overlaps": {
+            "documents": len(collected.overlaps),
+            "some": [_overlap(number, one) for number, one in every[:_MOST_TOLD]],
+        },
+        "rare": {"documents": len(rare), "some": rare[:_MOST_TOLD]},
+    }
+
+
+def _overlap(number: int, one: Overlap) -> dict[str, Any]:
+    told = {"document": number, "person": one.person.rpartition(" ")[2], "span": _span(one.span)}
+    return told | {"other": None if one.other is None else _span(one.other)}
+
+
+def _span(span: CharSpan) -> dict[str, Any]:
+    return {"start": span.start, "end": span.end, "label": span.label}
+
+
 def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
     """What is told of a fit."""
     return {
@@ -44,11 +69,6 @@ def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
             if one.n_labels
         ],
         "sources": [_sources(layer, one.sources) for layer, one in result.layers.items()],
-        "settings": {
-            layer: {"method": one.settings_.get("method"), "why": one.settings_.get("why", [])}
-            for layer, one in result.layers.items()
-        },
-        "chosen": {"now": fitted.is_new_choice, "labels": fitted.chosen.labels},
         "seconds": round(fitted.seconds, 3),
     }
 
@@ -75,7 +95,7 @@ def _habits(habits: SpanHabits) -> dict[str, Any]:
 
 def _sources(layer: str, sources: Any) -> dict[str, Any]:
     together = [{"people": list(group.names), "votes": round(group.votes, 2)} for group in sources.together]
-    return {"layer": layer, "together": together, "silent": list(sources.silent), "votes": sources.votes}
+    return {"layer": layer, "together": together, "abstaining": list(sources.abstaining)}
 
 
 def _number(value: float | None) -> float | None:

@@ -165,6 +165,7 @@ def import_file(
         by=who.person,
         purpose=purpose,
         source=name,
+        rule=service.settings.overlaps,
         least=service.settings.queue.per_document_min,
     )
     return Added(**{**found._asdict(), "notes": [*layers.corpus.notes, *found.notes]})
