@@ -137,12 +137,13 @@ def test_too_many_spans_on_a_token_are_refused() -> None:
 def test_layers_are_found_in_a_time_that_grows_as_spans_do() -> None:
     def seconds(n: int) -> float:
         spans = [Span(8 * k, 8 * k + 8 - depth, "AB"[depth % 2]) for k in range(n) for depth in range(4)]
-        began = time.perf_counter()
+        began = time.process_time()
         deal([placed(*spans, length=8 * n)])
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(100)
-    assert seconds(8_000) < 16 * max(seconds(2_000), 0.01)
+    few, many = (min(seconds(n) for _ in range(3)) for n in (2_000, 16_000))
+    assert many < 24 * max(few, 0.01)
 
 
 def test_rare_layers_are_kept_and_not_combined() -> None:
