@@ -152,12 +152,12 @@ def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str
 
 
 def _predicted(result: Result, model: str, written: Mapping[str, str | None]) -> Summary:
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_of, f1_by_gold
     from quorate.formats.notes import people
 
-    places, agreement = _places(written), agreement_of(result)
+    places, agreement, f1 = _places(written), agreement_of(result), f1_by_gold(result)
     answer = [f"{counted(len(result), 'document')} combined"]
-    answer += [_known_so_far(agreement, None, _to_know(result, places) if written else None)]
+    answer += [_known_so_far(agreement, f1, _to_know(result, places) if written else None)]
     answer += [*_written(places), *_dial(result)]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     notes = []
@@ -165,7 +165,8 @@ def _predicted(result: Result, model: str, written: Mapping[str, str | None]) ->
         notes.append(f"note: the model does not know {people(strangers)}, and treats them as average")
     notes += _read(result)
     record: dict[str, Any] = {"model": model} | _counts(result) | {"strangers": strangers}
-    record |= {"agreement": agreement, "expected": result.expected if _is_dialled(result) else None}
+    record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
+    record |= {"expected": result.expected if _is_dialled(result) else None}
     record |= {"repaired_tags": result.repaired, "written": places}
     return Summary(answer, notes, [f"{_size(result)}, model {model}"], record)
 
