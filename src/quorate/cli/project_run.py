@@ -338,7 +338,8 @@ class Project(NamedTuple):
         shutil.rmtree(store.work, ignore_errors=True)
         if done.accepted is not None:
             told = [*acceptance(done.accepted, self.name(str(job.keeping.review))), *told]
-        summary = done.summary(job)
+        output = os.path.relpath(job.writing.output)  # as a command would be given it here
+        summary = done.summary(replace(job, writing=replace(job.writing, output=output)))
         told = [summary.known, *summary.notes, *told, *self.overlooked_note(self.overlooked())]
         if latest is not None:
             told += audits_left_behind(store, latest, version)
