@@ -203,7 +203,7 @@ def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str) -
     kept, every = len(accepted.documents), len(accepted.documents) + len(accepted.review)
     return [
         f"{kept:,} of {every:,} documents are at or above the cut, {len(accepted.review):,} below it are in {review}",
-        f"the cut is a mean confidence of {accepted.cut:.3f} in a document's spans: a ranking, checked by nobody",
+        f"the cut is a mean confidence of {accepted.cut:.3f} in a document's spans: a ranking, not checked",
     ]
 
 
@@ -264,7 +264,7 @@ def _headline(result: Result | LayeredResult, method: str, how: str = "") -> str
 
 
 def _known_so_far(agreement: float | None, f1: KnownF1 | None, to_know: str | None) -> str:
-    """How far annotators agree, and F1, or what would tell it."""
+    """How far annotators agree, and F1, or what would measure it."""
     known = agreement_in_words(agreement)
     if f1 is not None:
         return f"{known}; {f1}"
@@ -272,7 +272,7 @@ def _known_so_far(agreement: float | None, f1: KnownF1 | None, to_know: str | No
 
 
 def _to_know(result: Result | LayeredResult, places: Mapping[str, str]) -> str:
-    """What is unknown, and the command that would tell it; an audit is of spans, in a file of JSONL."""
+    """What is unknown, and the command that measures it; an audit is of spans, in a file of JSONL."""
     tagset = getattr(result, "tagset", None)  # layers have spans
     if tagset is not None and tagset.outside is None:
         return "accuracy unknown without a check"

@@ -50,7 +50,7 @@ def span_tallies(
     calibration: Calibration,
     sure: Floats,
 ) -> SpanTallies:
-    """The tallies of a consensus whose spans are told to be right with probability ``sure``.
+    """The tallies of a consensus whose spans are given out with probability ``sure``.
 
     ``posterior`` is ``[N, J]``. In the plain scheme every token is a span.
     """
@@ -77,7 +77,7 @@ def span_tallies(
 class Expected(NamedTuple):
     """What a consensus expects of itself, by the probabilities that it gives out.
 
-    A dial or a stopping rule goes by these figures, which nobody has checked.
+    A dial or a stopping rule goes by these figures, which are not checked against anything.
 
     >>> Expected(0.85, 0.8, 0.824).precision
     0.85

@@ -1,4 +1,4 @@
-"""What is told of a fit beside its consensus: how far annotators agree, and who can be trusted with what."""
+"""What is reported of a fit beside its consensus: how far annotators agree, and who can be trusted with what."""
 
 from __future__ import annotations
 
