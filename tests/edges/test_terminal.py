@@ -389,14 +389,16 @@ def test_json_of_a_fit_says_what_its_summary_says(run: Run, small: Path) -> None
 
 
 def test_json_of_annotators_who_share_no_document_has_no_agreement(run: Run, tmp_path: Path) -> None:
-    alone = Corpus([replace(one, gold=None) for one in crowds.disjoint_batches(16)])
+    alone = Corpus(
+        [replace(one, gold=None, annotations=dict([*one.annotations.items()][:1])) for one in quorate.sample()][:20]
+    )
     written(alone, tmp_path / "few.jsonl")
     code, out, _ = run("aggregate", "few.jsonl", "-o", "out.jsonl", "--json")
     assert code == 0
     found = parsed(out)
     assert found["agreement"] is found["f1"] is None
     err = run("aggregate", "few.jsonl", "-o", "out.jsonl")[2]
-    to_know = f"quorate audit plan out.jsonl -n {min(len(alone), 30)} -o audit.jsonl"
+    to_know = "quorate audit plan out.jsonl -n 20 -o audit.jsonl"
     assert f"quorate: no agreement to measure; F1 unknown: {to_know}\n" in err
 
 
@@ -425,10 +427,15 @@ def test_layers_are_told_one_by_one(run: Run, tmp_path: Path) -> None:
     assert len(found["layers"]) == 2
     assert {tuple(one["types"]) for one in found["layers"].values()} == {("LOC",), ("ORG",)}
     said = run("aggregate", "nested.jsonl", "--layers", "auto", "-o", "out.jsonl")[2].splitlines()
-    unknown = "F1 unknown without a check (quorate audit)"
-    assert said[:2] == [f"quorate: 3 documents combined in 2 layers; {unknown}", "quorate: written to out.jsonl"]
-    for name in found["layers"]:
-        assert any(line.startswith(f"quorate: layer {name}: 3 documents combined; F1 unknown") for line in said)
+    alpha = "agreement 1.00 (Krippendorff's alpha)"
+    assert said[:3] == [
+        "quorate: 3 documents combined in 2 layers",
+        f"quorate: {alpha}; F1 unknown: quorate audit plan out.jsonl -n 3 -o audit.jsonl",
+        "quorate: written to out.jsonl",
+    ]
+    for name, one in found["layers"].items():
+        assert f"quorate: layer {name}: {alpha}" in said
+        assert one["agreement"] == found["agreement"] == 1.0
 
 
 @pytest.mark.parametrize("command", [("aggregate", "crowd.jsonl"), ("predict", "m.quorate", "crowd.jsonl")])

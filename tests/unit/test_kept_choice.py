@@ -60,6 +60,11 @@ def test_everything_of_a_choice_is_kept(fitted: BSC) -> None:
     assert after.reasons == before.reasons
 
 
+def test_a_choice_with_the_check_of_earlier_versions_is_read(fitted: BSC) -> None:
+    assert fitted.choice_ is not None
+    assert from_plain(as_plain(fitted.choice_) | {"check": [0.02, None, ""]}).settings == fitted.choice_.settings
+
+
 def test_who_errs_together_is_found_again_by_name(fitted: BSC) -> None:
     before = fitted.choice_
     assert before is not None

@@ -1,4 +1,4 @@
-"""What is told beside a consensus: agreement, who can be trusted with what, and spans that must not overlap."""
+"""What is reported beside a consensus: agreement, who can be trusted with what, and spans that must not overlap."""
 
 from __future__ import annotations
 
