@@ -55,6 +55,7 @@ lint: $(VENV)/.ready-dev
 
 fuzz: $(VENV)/.ready-dev
 	QUORATE_DAMAGED_INPUTS=10000 $(PYTEST) tests/edges/test_damaged_files.py tests/edges/test_damaged_stores.py
+	QUORATE_HISTORIES=200 $(PYTEST) tests/service/test_overlaps.py -k after_every_save
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py

@@ -212,7 +212,7 @@ def _somebody(database: Database, settings: ServiceSettings, name: str, role: Ro
 
     def add(connection: Connection) -> tuple[str, str]:
         person = add_person(connection, settings.secret(), name, role=role)
-        return make_token(connection, person, "benchmark")[1], person
+        return make_token(connection, person, "benchmark", days=90)[1], person
 
     token, person = database.change(add)
     return {"Authorization": f"Bearer {token}"}, person

@@ -75,6 +75,7 @@ They are for ``make test-long``, which CI runs too.
 
 collect_ignore_glob = ["typing/*"]  # for the type checker alone
 LONGEST = (
+    "service/test_overlaps.py",
     "edges/test_pages.py",
     "golden/test_crowd_shapes.py",
     "edges/test_command_line.py",

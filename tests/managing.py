@@ -35,7 +35,7 @@ def bring_in(team: Team, n: int = 40) -> None:
 
 def fit(team: Team) -> None:
     """A consensus on all that was said."""
-    Follower(team.settings, team.database).refit(choose=True)
+    Follower(team.settings, team.database).refit()
 
 
 def numbers(team: Team) -> dict[str, int]:

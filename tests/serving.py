@@ -83,7 +83,7 @@ class Team:
     def token(self, who: Role | str) -> dict[str, str]:
         """The header of a program of somebody's."""
         person = self.ids[who] if isinstance(who, Role) else who
-        _, token = self.database.change(lambda connection: sessions.make_token(connection, person, "test"))
+        _, token = self.database.change(lambda connection: sessions.make_token(connection, person, "test", days=1))
         return {"Authorization": f"Bearer {token}"}
 
     def close(self) -> None:

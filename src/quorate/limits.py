@@ -17,7 +17,7 @@ _UNPACKED = 100  # times its size is what annotations pack to at best; a bomb re
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def size_named(size: int | str | None) -> int:
+def size_named(size: int | str | None, setting: str = "max-size") -> int:
     """A number of bytes, from a number, or a number with K, M, G or T; ``None`` is the usual one.
 
     >>> size_named("500M"), size_named(4096), size_named(None) == MAX_SIZE
@@ -27,7 +27,7 @@ def size_named(size: int | str | None) -> int:
         return MAX_SIZE
     found = re.fullmatch(r"(\d{1,15})\s*([KMGT]?)(?:i?B)?", str(size).strip(), re.IGNORECASE)
     if found is None or isinstance(size, bool) or not int(found[1]):
-        raise SettingsError(f"max-size must be a number of bytes, or one with K, M, G or T (2G), not {size!r}")
+        raise SettingsError(f"{setting} must be a number of bytes, or one with K, M, G or T (2G), not {size!r}")
     return int(found[1]) * _UNITS[found[2].upper()]
 
 

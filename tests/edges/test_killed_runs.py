@@ -138,7 +138,7 @@ def test_a_run_that_another_sweeps_as_it_begins_begins_again(
             new = make(*given)
             if not swept:
                 swept.extend(os.listdir(tmp_path))
-                unfinished._sweep(tmp_path / "out")
+                unfinished.sweep(tmp_path, "out")
                 assert not os.listdir(tmp_path)
             return new
 

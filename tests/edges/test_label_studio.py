@@ -527,12 +527,13 @@ def test_a_sync_prints_how_good_it_is_and_whom_to_trust() -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         first, head, *rows = done.stdout.splitlines()
-        assert first == "no agreement to measure"
+        assert first == "agreement 0.39 (Krippendorff's alpha)"
         assert head.split()[:2] == ["annotator", "labels"]
         assert sorted(row.split()[0] for row in rows) == ["1", "2", "3"]
         told = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
     record = json.loads(told.stdout)
-    assert (record["project"], record["tasks"], record["kept"], record["agreement"]) == (1, 2, 2, None)
+    assert (record["project"], record["tasks"], record["kept"]) == (1, 2, 2)
+    assert f"{record['agreement']:.2f}" == "0.39"
     assert [row["name"] for row in record["annotators"]] == ["1", "2", "3"]
     assert told.stderr == ""
 

@@ -334,7 +334,18 @@ def test_quiet_or_not_the_agreement_is_kept(run: Run, tmp_path: Path) -> None:
     assert (out, said) == ("", "")
     version = Store(tmp_path).latest
     assert version is not None
-    assert version.agreement is not None
+    assert version.agreement == quorate.score.token_alpha(quorate.read(*sorted((tmp_path / "exports").iterdir())))
+
+
+def test_a_run_names_the_command_that_tells_f1(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    said = run("run")[2]
+    assert "(Krippendorff's alpha); F1 " in said
+    assert " by the gold of 60 documents\n" in said
+    bare = quorate.Corpus([replace(one, gold=None) for one in quorate.sample().documents[:40]])
+    write(bare, tmp_path / "bare.jsonl")
+    (tmp_path / "quorate.toml").write_text(f'inputs = ["bare.jsonl"]\n[aggregate]\n{QUICK}')
+    assert "; F1 unknown: quorate audit plan consensus.jsonl -n 30 -o audit.jsonl\n" in run("run")[2]
 
 
 def test_layers_have_an_agreement(run: Run, tmp_path: Path) -> None:

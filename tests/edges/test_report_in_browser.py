@@ -638,6 +638,15 @@ def test_character_text_keeps_its_blanks(open_page: Open, tmp_path: Path) -> Non
     assert shown.endswith(" (who?)  sang. ")
 
 
+def test_without_gold_the_summary_has_agreement_and_how_to_know_f1(open_page: Open, tmp_path: Path) -> None:
+    bare = Corpus([replace(one, gold=None) for one in quorate.sample().documents[:40]])
+    write_report(bsc("bsc-cm", max_iter=3).fit(bare), tmp_path / "report.html")
+    shown = open_page(tmp_path / "report.html").locator("#summary .figures").inner_text()
+    assert f"{quorate.score.token_alpha(bare):.2f}" in shown
+    assert "Krippendorff's alpha" in shown
+    assert "quorate audit plan consensus.jsonl -n 30 -o audit.jsonl" in shown
+
+
 def test_odd_documents(open_page: Open, tmp_path: Path) -> None:
     documents = [
         Document("empty", (), {"a": ()}),

@@ -155,6 +155,25 @@ def test_no_cell_of_the_spans_is_a_formula(run: Run, tmp_path: Path, start: str)
     assert all(row["document"].startswith("'") for row in asked)
 
 
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\uff1d", "'=", "''@"])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_no_cell_of_a_long_table_is_a_formula_and_all_come_back(tmp_path: Path, start: str, ending: str) -> None:
+    evil = f"{start}HYPERLINK(1)"
+    document = Document(
+        evil, (evil, "sang", "'tis"), {evil: (evil, "-", "O"), "ann": ("O", evil, "O")}, (evil, "O", "O")
+    )
+    formats.write(Corpus([document]), tmp_path / f"long.{ending}", "table")
+    with open(tmp_path / f"long.{ending}", newline="") as stream:
+        rows = list(csv.reader(stream, delimiter="," if ending == "csv" else "\t"))
+    assert len(rows) == 7
+    cells = [cell for row in rows for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\uff1d"))]
+    assert "'tis" in cells
+    (again,) = quorate.read(tmp_path / f"long.{ending}").documents
+    assert (again.id, again.tokens, again.gold) == (document.id, document.tokens, document.gold)
+    assert again.annotations == document.annotations
+
+
 # Formats in lines ---------------------------------------------------------------------------------------------------
 
 LINE_ENDS = ["\n", "\r", "\r\n", "\t", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"]

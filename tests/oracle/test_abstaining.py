@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import simulated_crowds as crowds
 import quorate
+import simulated_crowds as crowds
 from problems import certain, random_corpus, tagset
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document

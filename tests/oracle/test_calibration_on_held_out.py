@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import truncnorm
 
-import simulated_crowds as crowds
 import quorate
+import simulated_crowds as crowds
 from quorate.corpus.records import Corpus, Document
 from quorate.crowd.algebra import Spans, only_documents
 from quorate.crowd.encode import encode

@@ -12,8 +12,8 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-import simulated_crowds as crowds
 import quorate
+import simulated_crowds as crowds
 from problems import certain, random_corpus, tagset
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import with_copies

@@ -10,9 +10,9 @@ import pytest
 import quorate.crowd.kernels
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import Invalid
+from quorate.crowd import hold_out
 from quorate.crowd.algebra import token_of_events, without
 from quorate.crowd.crowd import Crowd
-from quorate.crowd import hold_out
 from quorate.crowd.encode import encode
 from quorate.crowd.lots import Lots, lots_of
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from by_name import bsc
-from simulated_crowds import sentences
 from quorate import Corpus, Document, score
-from quorate.crowd.crowd import AnnotatorPriors
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme, TagSet
+from quorate.crowd.crowd import AnnotatorPriors
 from quorate.crowd.encode import encode
 from quorate.errors import SettingsError
 from quorate.model.build import parts_of
 from quorate.model.history import WithHistory, past_cells
 from quorate.model.parts.dirichlet import kl
+from simulated_crowds import sentences
 
 GOOD = Behaviour(miss=0.05, confuse=0.02)
 POOR = Behaviour(miss=0.5, confuse=0.3, start_late=0.3, invent=0.03)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from quorate.choose import hidden, trials
 
 from by_name import bsc
 from problems import random_corpus, tagset
 from quorate.active.strategies import sequence_entropy
-from quorate.choose import hidden, trials
-from quorate.crowd.crowd import AnnotatorPriors
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
+from quorate.crowd.crowd import AnnotatorPriors
 from quorate.crowd.encode import encode, encode_known
 from quorate.estimators.bsc import BSC
 from quorate.model import loop

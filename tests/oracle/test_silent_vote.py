@@ -15,8 +15,8 @@ import quorate
 from quorate import Corpus, Document, SilentVote
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
-from quorate.crowd.encode import encode
 from quorate.crowd.correlated import Correlated
+from quorate.crowd.encode import encode
 from quorate.estimators.options import TokenDecodeName
 from quorate.model.votes import silent_majority
 

@@ -15,20 +15,20 @@ from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import dirichlet
 
 import quorate
-from simulated_crowds import sentences
 from every_set import Place, components, overlap, places_of, response_to, sets_of
 from problems import certain, enumerate_paths, random_corpus, tagset
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
-from quorate.corpus.tags import Scheme, TagSet, find_spans
-from quorate.crowd.crowd import Crowd
+from quorate.corpus.tags import Scheme, find_spans
+from quorate.crowd.algebra import only_documents
 from quorate.crowd.correlated import Correlated
+from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode
 from quorate.crowd.hold_out import hold_out
-from quorate.crowd.algebra import only_documents
 from quorate.model import loop
 from quorate.model.build import model_of
+from quorate.model.calibration import AS_STATED, Calibration
 from quorate.model.candidates import Candidates, find_candidates
 from quorate.model.engines import plain
 from quorate.model.engines.protocol import Likely, Tables
@@ -40,7 +40,6 @@ from quorate.model.parts.responses import _POOLED, _USUAL, _USUAL_MARKS, _WORTH,
 from quorate.model.parts.truth import Chain
 from quorate.model.settings import Settings
 from quorate.model.span_model import SpanEngine, SpanModel
-from quorate.model.calibration import AS_STATED, Calibration
 from quorate.model.spans import (
     NOTED,
     SpanEvidence,
@@ -50,6 +49,7 @@ from quorate.model.spans import (
     given_spans,
     span_evidence,
 )
+from simulated_crowds import sentences
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from by_name import bsc, from_file, streamed
-from simulated_crowds import sentences
 from quorate import Corpus, InputError, SettingsError, score
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.estimators.streaming import batches, fit_stream
+from simulated_crowds import sentences
 
 
 @pytest.fixture(scope="module")

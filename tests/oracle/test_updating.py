@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 import quorate
 from by_name import bsc, loaded
-from simulated_crowds import sentences
 from fits import assert_same, people_on, statistics
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
-from quorate.crowd.crowd import AnnotatorPriors
 from quorate.corpus.tags import Scheme
+from quorate.crowd.crowd import AnnotatorPriors
 from quorate.crowd.encode import encode
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.updating import _without
@@ -28,6 +27,7 @@ from quorate.model import loop
 from quorate.model.build import parts_of
 from quorate.model.engines.factory import Engines
 from quorate.model.engines.threads import ThreadsEngine
+from simulated_crowds import sentences
 
 MODELS = ["acc", "spam", "cv", "cm", "seq", "pool"]
 

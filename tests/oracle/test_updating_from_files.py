@@ -15,7 +15,6 @@ import pytest
 
 import quorate
 from by_name import bsc, loaded
-from simulated_crowds import sentences
 from fits import assert_same, people_on
 from quorate import BSC, Corpus, Document
 from quorate.corpus.offsets import Unit
@@ -25,6 +24,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.corpora import StoredCorpus, store
 from quorate.storage.model_documents import kept_documents, packed_documents
+from simulated_crowds import sentences
 
 
 def moved(model: BSC, path: Path, **options: Any) -> BSC:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import simulated_crowds as crowds
 import quorate
+import simulated_crowds as crowds
 from quorate import BSC, Corpus, Document, Result
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.simulate import with_copies
@@ -135,7 +135,7 @@ def test_names_of_types_do_not_matter_to_a_span_vote(name: str) -> None:
 def test_duplicates_of_an_annotator(name: str, seed: int) -> None:
     """By default; a method with ``adapt=False`` takes everybody for somebody else."""
     corpus, rng = crowd(name), np.random.default_rng(seed)
-    spans = {who: 0 for who in corpus.annotators}
+    spans = dict.fromkeys(corpus.annotators, 0)
     for document in corpus:
         for who, tags in document.annotations.items():
             spans[who] += sum(str(tag).startswith("B-") for tag in tags)

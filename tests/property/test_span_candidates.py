@@ -199,7 +199,7 @@ def test_responses_are_what_everybody_did_with_each_candidate(drawn: dict[str, A
 def test_a_fit_holds_whatever_there_is(drawn: dict[str, Any]) -> None:
     case = case_of(drawn)
     found, K = case.found, len(encode(case.corpus, case.tags).annotators)
-    engine = SpanEngine(found, prior_log_odds(found.likely, np.zeros(len(found.start))), threads=2)
+    engine = SpanEngine(found, prior_log_odds(found.likely, np.zeros(len(found.start)), None, found.middle()), threads=2)
     model, bounds, _ = loop.passes(engine, SpanModel(Responses.of(K)), found, 5, 0.0)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
     posterior = engine.posterior(model)

@@ -15,8 +15,10 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 import quorate
+from managing import give_password
 from quorate.client import (
     Client,
     ConflictError,
@@ -32,11 +34,12 @@ from quorate.client import (
 from quorate.corpus.sample import sample
 from quorate.errors import InputError, QuorateError, ServerError, SettingsError
 from quorate.formats import write
+from quorate.service.database import tables
 from quorate.service.documents import add_text
 from quorate.service.live.worker import Follower
 from quorate.service.people import Role
 from quorate.service.settings import QueueSettings
-from serving import Team, free_port
+from serving import PASSWORD, Team, free_port
 
 GREETING = "👋 Ada Lovelace met שרה in Zürich"
 ADA = Span(2, 14, "PER")
@@ -178,7 +181,25 @@ def test_people_and_their_tokens(team: Team) -> None:
         assert (again.person, new.person, new.role) == (me.id, None, "reviewer")
         admin.revoke_invitation(again.id)
         assert [one.id for one in admin.invitations()] == [new.id]
-        made = annotator.make_token("script", days=1)
+        give_password(team, Role.ANNOTATOR)
+        annotator = client_of(team, Role.ANNOTATOR)  # as the new password ended the token before
+        with pytest.raises(NotAllowedError, match="a token is not enough for this"):
+            annotator.make_token("script")
+        with pytest.raises(NotAllowedError, match="the password is not right"):
+            annotator.make_token("script", password="guessed wrongly")
+        with pytest.raises(InvalidError, match="for 90 days at most"):
+            annotator.make_token("script", password=PASSWORD, days=91)
+        give_password(team, Role.ADMIN)
+        admin = client_of(team, Role.ADMIN)
+        with pytest.raises(NotAllowedError, match="a token is not enough to make managers"):
+            admin.invite("admin")
+        assert "/invite/" in admin.invite("admin", password=PASSWORD)
+        manager = team.ids[Role.MANAGER]
+        assert "/invite/" in admin.invite_again(manager, password=PASSWORD)
+        assert admin.change_person(manager, role="admin", password=PASSWORD).role == "admin"
+        made = annotator.make_token("script", password=PASSWORD, days=1)
+        with team.database.read() as connection:
+            assert connection.execute(select(tables.sessions)).all() == []  # it has logged out again
         with Client(address, made.token, attempts=1) as program:
             assert program.is_well()
             assert program.me() == annotator.me()

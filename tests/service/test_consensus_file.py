@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from sqlalchemy import Connection, delete
 
 import quorate
+from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus
 from quorate.estimators.bsc import BSC
 from quorate.formats.registry import FORMATS
@@ -29,7 +31,7 @@ def fitted(team: Team) -> Team:
     """A team whose crowd has a consensus."""
     crowd = Corpus(quorate.sample().documents[:40])
     import_corpus(team.database, team.settings.secret(), crowd)
-    Follower(team.settings, team.database).refit(choose=True)
+    Follower(team.settings, team.database).refit()
     return team
 
 
@@ -81,7 +83,8 @@ def test_layers_are_kept(team: Team) -> None:
                 import_annotation(connection, team.ids[role], number, [inner, outer] if n % 3 else [], None)
 
     team.database.change(label)
-    Follower(team.settings, team.database).refit(choose=True)
+    settings = replace(team.settings, overlaps=OverlapRule(Overlaps.NESTED))
+    Follower(settings, team.database).refit()
     manager = team.client(Role.MANAGER)
     given = lines(manager.get("/api/v1/export?what=consensus").content)
     assert [sorted(one["layers"]) for one in given] == [["LOC", "ORG"]] * 12

@@ -27,7 +27,7 @@ def zoe_works(team: Team) -> tuple[str, int, bytes]:
         zoe = people.add_person(
             connection, secret, NAME, role=Role.REVIEWER, email=EMAIL, password_hash="argon2", subject="zoe@idp"
         )
-        sessions.make_token(connection, zoe, TOKEN)
+        sessions.make_token(connection, zoe, TOKEN, days=1)
         first, second = (add_text(connection, id, "Ada sang 👋") for id in ("one", "two"))
         annotating.import_annotation(connection, team.ids[Role.ANNOTATOR], second, [SPAN], None)
         key = connection.execute(

@@ -78,12 +78,12 @@ class Both:
         self.told: list[str] = []
         self.link = self.fresh()
 
-    def fresh(self) -> InStep:
+    def fresh(self, **options: Any) -> InStep:
         """As after a restart of the service."""
         client = Client(self.server.url, "secret-key", attempts=1, timeout=5, pause=lambda _: None)
         project = LabelStudioProject(self.server.url, 1)
         database, secret = self.team.database, self.team.settings.secret()
-        self.link = InStep(client, project, database, secret, tell=self.told.append)
+        self.link = InStep(client, project, database, secret, tell=self.told.append, **options)
         return self.link
 
     def said(self) -> dict[tuple[str, str], list[tuple[int, int, str]]]:
@@ -159,6 +159,19 @@ def test_tasks_and_annotations_come_once_and_changes_are_followed(both: Both) ->
     both.world.tasks[0]["annotations"].append(second)  # and back again
     assert both.link.step() is not None
     assert both.said()["1", "2"] == []
+
+
+def test_annotations_with_too_many_regions_on_a_word_stay_there(both: Both) -> None:
+    nested = [region(0, 3, "Bob"), region(0, 7, "Bob ran")]
+    both.world.tasks[1]["annotations"].append(annotation(14, 2, *nested))
+    moved = both.fresh(limit=1).step()
+    assert moved is not None
+    assert ("2", "2") not in both.said()
+    assert moved.notes == (
+        "task 2: more spans of one annotator share a word than may here (1): they are left out (option overlap-limit)",
+    )
+    assert both.fresh().step() is not None
+    assert both.said()["2", "2"] == [(0, 3, "PER"), (0, 7, "PER")]
 
 
 def test_the_consensus_goes_there_when_it_has_moved(both: Both) -> None:

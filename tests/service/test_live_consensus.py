@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 import quorate
+from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus, hard_tags
 from quorate.formats import write
 from quorate.service import annotating
@@ -199,6 +200,7 @@ def test_a_label_that_is_new_and_one_taken_back_are_followed_by_a_fit(team: Team
 
 
 def test_spans_in_spans_are_all_in_the_consensus(team: Team) -> None:
+    team.settings = replace(team.settings, overlaps=OverlapRule(Overlaps.NESTED))
     outer, inner = {"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}
     numbers = [team.database.change(lambda c, n=n: add_text(c, f"d{n}", f"Bath Spa won {n}")) for n in range(12)]  # type: ignore[misc]
     people = [team.add(name, Role.ANNOTATOR) for name in ("anna", "ben", "cleo")]

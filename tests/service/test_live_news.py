@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -69,10 +71,14 @@ class Listener:
         assert self.ready.wait(10)
 
     def _listen(self, address: str, headers: dict[str, str]) -> None:
-        with httpx.stream("GET", f"{address}/api/v1/live", headers=headers, timeout=30) as answer:
+        with (
+            suppress(httpx.ReadError, httpx.RemoteProtocolError),  # it was hung up
+            httpx.stream("GET", f"{address}/api/v1/live", headers=headers, timeout=30) as answer,
+        ):
             assert answer.status_code == 200
             assert answer.headers["content-type"].startswith("text/event-stream")
             now: dict[str, str] = {}
+            self._answer = answer
             for line in answer.iter_lines():
                 self.lines.append(line)
                 self.ready.set()
@@ -90,6 +96,11 @@ class Listener:
         while len(self.events) < n and time.monotonic() < until:
             time.sleep(0.01)
         return self.events
+
+    def leave(self) -> None:
+        """Hang up."""
+        stream = self._answer.extensions["network_stream"]
+        stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
     def ends(self) -> bool:
         self._thread.join(10)
@@ -132,7 +143,7 @@ def test_the_stream_ends_with_the_token(team: Team, publisher: Publisher, monkey
 
     monkeypatch.setattr(api_live, "_HEARTBEAT", 0.1)
     person = team.ids[Role.REVIEWER]
-    id, token = team.database.change(lambda connection: make_token(connection, person, "test"))
+    id, token = team.database.change(lambda connection: make_token(connection, person, "test", days=1))
     with served(team) as address:
         listener = Listener(address, {"Authorization": f"Bearer {token}"})
         time.sleep(0.3)
@@ -148,7 +159,7 @@ def test_the_stream_ends_with_the_token_on_a_busy_service(
 
     monkeypatch.setattr(api_live, "_HEARTBEAT", 1.0)  # several looks, each of which finds something
     person, stop = team.ids[Role.ANNOTATOR], threading.Event()
-    id, token = team.database.change(lambda connection: make_token(connection, person, "test"))
+    id, token = team.database.change(lambda connection: make_token(connection, person, "test", days=1))
 
     def publish() -> None:
         while not stop.wait(0.05):
@@ -235,3 +246,51 @@ def test_reviewers_look_for_themselves_first(team: Team, path: str) -> None:
 def test_annotators_do_not_see_the_consensus(team: Team, path: str) -> None:
     assert team.client(Role.ANNOTATOR).get(f"/api/v1/{path}").status_code == 403
     assert team.client().get("/api/v1/live").status_code == 401
+
+
+def test_one_person_has_some_streams_at_most(team: Team, publisher: Publisher) -> None:
+    with served(team) as address:
+        token, other = team.token(Role.REVIEWER), team.token(Role.REVIEWER)
+        listeners = [Listener(address, [token, other][n % 2]) for n in range(api_live.MOST_STREAMS)]
+        for headers in (token, other):
+            refused = httpx.get(f"{address}/api/v1/live", headers=headers)
+            assert refused.status_code == 429
+            assert refused.json()["error"]["code"] == "too-many"
+            assert int(refused.headers["Retry-After"]) >= 1
+        Listener(address, team.token(Role.ANNOTATOR))  # others have their own
+        listeners[0].leave()
+        until = time.monotonic() + 10
+        while httpx_stream(address, token) == 429 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert httpx_stream(address, token) == 200
+
+
+def test_of_many_streams_that_are_asked_for_at_once_no_more_are_opened(team: Team, publisher: Publisher) -> None:
+    headers, many = team.token(Role.REVIEWER), 4 * api_live.MOST_STREAMS
+
+    async def ask(client: httpx.AsyncClient, ready: asyncio.Event, found: list[int]) -> None:
+        async with client.stream("GET", "/api/v1/live", headers=headers) as answer:
+            found.append(answer.status_code)
+            await ready.wait()
+
+    async def ask_all(address: str) -> list[int]:
+        ready, found = asyncio.Event(), list[int]()
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(base_url=address, limits=limits, timeout=30) as client:
+            asking = [asyncio.create_task(ask(client, ready, found)) for _ in range(many)]
+            while len(found) < many:
+                await asyncio.sleep(0.01)
+            ready.set()
+            await asyncio.gather(*asking)
+        return found
+
+    with served(team) as address:
+        statuses = asyncio.run(ask_all(address))
+    assert statuses.count(200) == api_live.MOST_STREAMS
+    assert statuses.count(429) == many - api_live.MOST_STREAMS
+
+
+def httpx_stream(address: str, headers: dict[str, str]) -> int:
+    """What somebody gets who asks for the stream, and leaves at once."""
+    with httpx.stream("GET", f"{address}/api/v1/live", headers=headers) as answer:
+        return answer.status_code

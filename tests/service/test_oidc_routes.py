@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from oidc_provider import CLIENT, SECRET, OidcProvider, oidc_provider
 from quorate.service import people, sessions
@@ -172,6 +173,41 @@ def test_a_link_for_a_new_password_gives_an_account_to_who_logs_in_with_it(team:
     later = browser_of(team)
     log_in(later, server)
     assert me(later)["id"] == person
+
+
+def test_a_token_takes_a_login_of_the_last_ten_minutes(team: Team, server: OidcProvider) -> None:
+    browser = browser_of(team)
+    log_in(browser, server)
+    form = {"name": "script", "days": "1", "csrf": csrf_of(browser)}
+    assert "qt_" in browser.post("/account/tokens", data=form).text
+    older = update(tables.sessions).values(created=time.time() - 601)
+    team.database.change(lambda connection: connection.execute(older))
+    page = browser.get("/account").text
+    assert 'action="/account/tokens"' not in page
+    assert 'href="/login/oidc?then=/account"' in page
+    refused = browser.post("/account/tokens", data=form)
+    assert refused.status_code == 422
+    assert "log in again first" in refused.text
+    answer = log_in(browser, server, "/account")
+    assert answer.headers["location"] == "/account"
+    assert "qt_" in browser.post("/account/tokens", data={**form, "csrf": csrf_of(browser)}).text
+
+
+def csrf_of(browser: TestClient) -> str:
+    found = re.search(r'name="csrf" value="([^"]+)"', browser.get("/account").text)
+    assert found is not None
+    return found[1]
+
+
+def test_who_chooses_the_provider_by_a_link_ends_what_the_password_opened(team: Team, server: OidcProvider) -> None:
+    person = team.ids[Role.REVIEWER]
+    thief, stolen = team.client(person), team.token(person)
+    token = team.database.change(lambda connection: sessions.invite(connection, Role.REVIEWER, person))
+    browser = browser_of(team)
+    log_in(browser, server, f"/invite/{token}")
+    assert me(browser)["id"] == person
+    assert is_nobody(thief)
+    assert team.client().get("/api/v1/people/me", headers=stolen).status_code == 401
 
 
 def test_nobody_is_taken_for_somebody_by_name_or_email(team: Team, server: OidcProvider) -> None:

@@ -120,6 +120,7 @@ LEAST = {
     "POST /api/v1/people/{person}/erase": ADMIN,
 }
 BLIND = {"GET /api/v1/consensus", "GET /api/v1/consensus/{document}"}  # to reviewers, before they have looked
+BY_BROWSER = {"POST /api/v1/tokens", "POST /account/tokens"}  # no token is good for these, whoever has it
 ENDLESS = "GET /api/v1/live"  # a stream: for those who may have it, tested by itself
 ROLES = {ANNOTATOR: Role.ANNOTATOR, REVIEWER: Role.REVIEWER, MANAGER: Role.MANAGER, ADMIN: Role.ADMIN}
 
@@ -130,6 +131,11 @@ class Work(NamedTuple):
     document: int
     other: str
     webhook: str
+
+
+@pytest.fixture
+def team(any_team: Team) -> Team:
+    return any_team
 
 
 @pytest.fixture
@@ -195,10 +201,27 @@ def test_who_may_is_let_through(team: Team, work: Work) -> None:
             headers = team.token(ROLES[who])
             status = team.client().request(method, path, headers=headers, json={}).status_code
             assert status not in (401, 500), (route, who)
+            if route in BY_BROWSER:
+                assert status == 403, (route, who)
+                status = team.client(ROLES[who]).request(method, path, json={}).status_code
             # who may ask may still find nothing there for them, or send nothing that makes sense
             refused_by_content = "/login" in path or "/release" in path or "/reviews" in path
             is_blind = who == REVIEWER and route in BLIND
             assert (status == 403) is is_blind or refused_by_content, (route, who)
+
+
+@pytest.mark.parametrize("whose", [None, Role.ADMIN])
+def test_a_link_is_neither_a_cookie_nor_a_token(team: Team, work: Work, whose: Role | None) -> None:
+    person = None if whose is None else team.ids[whose]
+    link = team.database.change(lambda connection: sessions.invite(connection, Role.ADMIN, person))
+    stranger = team.client(follow_redirects=False)
+    stranger.cookies.set(team.settings.session_cookie, link)
+    for route, least in LEAST.items():
+        method, path = asked(route, work)
+        expected = 401 if path.startswith("/api/") else 303
+        for headers in ({}, {"Authorization": f"Bearer {link}"}):
+            if least != NOBODY:
+                assert stranger.request(method, path, json={}, headers=headers).status_code == expected, route
 
 
 @pytest.mark.parametrize("what", ["inactive", "erased", "no role"])
@@ -242,7 +265,7 @@ def test_no_annotator_reads_anothers_work_by_any_route(team: Team, work: Work) -
 
 
 def test_tokens_of_others_are_neither_seen_nor_ended(team: Team, work: Work) -> None:
-    id, _ = team.database.change(lambda connection: sessions.make_token(connection, work.other, "hers"))
+    id, _ = team.database.change(lambda connection: sessions.make_token(connection, work.other, "hers", days=1))
     for role in Role:
         browser = team.client(role)
         assert id not in browser.get("/api/v1/tokens").text

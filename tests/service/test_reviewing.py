@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select, update
 
+from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.service import annotating
 from quorate.service.database import tables
 from quorate.service.database.engine import upsert
@@ -214,6 +215,7 @@ def test_two_who_differ_are_in_dispute_until_a_third_decides(any_team: Team) -> 
     ],
 )
 def test_where_two_differ(team: Team, one: list[Any], other: list[Any], places: list[tuple[int, int]]) -> None:
+    team.app.state.settings = replace(team.settings, overlaps=OverlapRule(Overlaps.NESTED))
     (number,) = add(team, [0.5])
     rob, mia = team.client(Role.REVIEWER), team.client(Role.MANAGER)
     assert rob.post("/api/v1/reviews", json=review(number, one, "by-rob-01")).status_code == 200

@@ -45,7 +45,7 @@ def site(tmp_path: Path) -> Iterator[Team]:
                 annotating.import_annotation(connection, people[name], document, list(spans), None)
 
     team.database.change(fill)
-    Follower(settings, team.database).refit(choose=True)
+    Follower(settings, team.database).refit()
     with team.serving():
         yield team
     team.close()

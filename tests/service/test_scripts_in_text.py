@@ -68,10 +68,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         delivering.enqueue(connection, EventType.TEST, {}, webhook=webhook)
         connection.execute(update(tables.deliveries).values(answer=script("answer")))  # by whoever was asked
         for role in Role:
-            sessions.make_token(connection, team.ids[role], script("token"))
+            sessions.make_token(connection, team.ids[role], script("token"), days=1)
 
     team.database.change(fill)
-    Follower(settings, team.database).refit(choose=True)
+    Follower(settings, team.database).refit()
     for person, spans in ((team.ids[Role.REVIEWER], HERE), (second, THERE)):
         reviewer = team.client(person)
         reviewer.post(f"/api/v1/reviews/{numbers[1]}/reveal")

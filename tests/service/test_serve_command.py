@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, func, select
@@ -21,15 +22,17 @@ from typer.testing import CliRunner
 import quorate
 from quorate.cli import app
 from quorate.cli.serve import _reading
+from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.profiles import Profile
 from quorate.errors import InputError, SettingsError
 from quorate.formats import write
 from quorate.project.settings_file import SettingsFile
+from quorate.service import supervisor
 from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import profiles_of
 from quorate.service.people import people_of
-from quorate.service.settings import ServiceSettings
+from quorate.service.settings import FitSettings, ServiceSettings
 from quorate.service.start import begin
 from serving import free_port
 
@@ -90,6 +93,48 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     _, told = serving.communicate(timeout=30)
     assert serving.returncode == 2
     assert "per-document-min" in told
+
+
+@pytest.mark.parametrize(
+    ("toml", "options", "expected"),
+    [
+        ("", [], (OverlapRule(), FitSettings())),
+        (
+            '[serve]\noverlaps = "nested"\noverlap-limit = 3\nfit-seconds = 20\nfit-memory = "2G"\n',
+            [],
+            (OverlapRule(Overlaps.NESTED, 3), FitSettings(20.0, 2 << 30)),
+        ),
+        ('[aggregate]\nlayers = "auto"\n', [], (OverlapRule(Overlaps.ANY), FitSettings())),
+        ('[aggregate]\nlayers = "auto"\n', ["--overlaps", "none"], (OverlapRule(), FitSettings())),
+    ],
+)
+def test_overlaps_and_limits_of_a_fit_are_settings_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toml: str, options: list[str], expected: tuple[Any, Any]
+) -> None:
+    served: list[ServiceSettings] = []
+
+    def supervise(settings: ServiceSettings, taken: socket.socket) -> None:
+        served.append(settings)
+        taken.close()
+
+    monkeypatch.setattr(supervisor, "supervise", supervise)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quorate.toml").write_text('inputs = ["crowd.jsonl"]\n' + toml)
+    nested = [{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]
+    line = {"id": "x", "text": "Bath Spa", "annotations": {"ann": nested}}
+    (tmp_path / "crowd.jsonl").write_text(json.dumps(line))
+    done = CliRunner().invoke(app, ["serve", "--port", str(free_port()), *options])
+    assert done.exit_code == 0, done.output
+    assert [(settings.overlaps, settings.fits) for settings in served] == [expected]
+    assert ("spans overlap although they must not" in done.output) == (expected[0].allowed is Overlaps.NONE)
+
+
+@pytest.mark.parametrize("option", [("--overlaps", "deep"), ("--fit-seconds", "0"), ("--fit-memory", "much")])
+def test_settings_of_overlaps_and_fits_that_make_no_sense(tmp_path: Path, option: tuple[str, str]) -> None:
+    serving = start(tmp_path, "--demo", *option)
+    _, told = serving.communicate(timeout=30)
+    assert serving.returncode == 2
+    assert option[0].lstrip("-") in told
 
 
 def test_commands_about_a_service_are_told_what_it_is_told_itself(

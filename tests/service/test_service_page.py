@@ -99,7 +99,9 @@ class Reader:
             assert answer.status_code == 303, answer.text
             csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/account").text)
             assert csrf
-            page = browser.post("/account/tokens", data={"csrf": csrf[1], "name": "page", "days": "1"}).text
+            page = browser.post(
+                "/account/tokens", data={"csrf": csrf[1], "name": "page", "days": "1", "password": PASSWORD}
+            ).text
         token = re.search(r"qt_[\w-]+", page)
         assert token, page
         return token[0]

@@ -72,7 +72,7 @@ def test_a_password_is_changed_by_who_knows_the_old_one(team: Team) -> None:
     new = "another good one"
     wrong = ann.post("/account/password", data={"before": "guessed wrongly", "password": new})
     assert wrong.status_code == 422
-    assert "old password is not right" in wrong.text
+    assert "the password is not right" in wrong.text
     assert ann.post("/account/password", data={"before": PASSWORD, "password": "short"}).status_code == 422
     done = ann.post("/account/password", data={"before": PASSWORD, "password": new}, follow_redirects=False)
     assert done.headers["location"] == "/account"

@@ -444,6 +444,59 @@ def test_from_right_to_left(open_page: Open) -> None:
     assert ("Berlin", "LOC") in words(page, text)
 
 
+OFFERED = "quorate-spans .offer:not([hidden])"
+
+
+def test_a_span_that_must_not_overlap_is_offered_in_place_of_the_other(open_page: Open) -> None:
+    page = open_page()
+    show(page, overlaps="none", spans=[span("the Bank of England", "ORG")])
+    stroke(page, "England")
+    press(page, "3")
+    assert words(page) == [("the Bank of England", "ORG")]
+    assert (
+        page.locator(OFFERED)
+        .inner_text()
+        .startswith("LOC “England” would overlap ORG “the Bank of England”. Spans may not overlap here.")
+    )
+    page.get_by_role("button", name="Leave it").click()
+    assert page.locator(OFFERED).count() == 0
+    assert words(page) == [("the Bank of England", "ORG")]
+    press(page, "3")
+    page.get_by_role("button", name="Replace it").click()
+    assert words(page) == [("England", "LOC")]
+    press(page, "Control+z")
+    assert words(page) == [("the Bank of England", "ORG")]
+
+
+def test_the_same_key_once_more_replaces_and_escape_leaves_it(open_page: Open) -> None:
+    page = open_page()
+    show(page, overlaps="none", spans=[span("Angela", "PER"), span("met the", "DATE")])
+    stroke(page, "Merkel met the Bank")
+    press(page, "2", "Escape")
+    assert page.locator(OFFERED).count() == 0
+    press(page, "2")
+    assert page.locator(OFFERED).count() == 1
+    press(page, "2")
+    assert words(page) == [("Angela", "PER"), ("Merkel met the Bank", "ORG")]
+    press(page, "[")  # begins a word earlier, at Merkel's first name
+    assert page.locator(OFFERED).count() == 1
+    press(page, "[")
+    assert words(page) == [("Angela Merkel met the Bank", "ORG")]
+
+
+def test_where_spans_may_nest_only_those_that_cross_are_offered(open_page: Open) -> None:
+    page = open_page()
+    show(page, overlaps="nested", spans=[span("the Bank of England", "ORG")])
+    stroke(page, "England")
+    press(page, "3")
+    assert words(page) == [("the Bank of England", "ORG"), ("England", "LOC")]
+    stroke(page, "England in London")
+    press(page, "3")
+    assert "would cross ORG" in page.locator(OFFERED).inner_text()
+    press(page, "3")
+    assert words(page) == [("England in London", "LOC"), ("England", "LOC")]
+
+
 def test_spans_that_overlap_are_drawn_on_levels_of_their_own(open_page: Open) -> None:
     page = open_page()
     overlapping = [

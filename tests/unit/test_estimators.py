@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import simulated_crowds as crowds
 import quorate
+import simulated_crowds as crowds
 from by_name import from_file
 from quorate import BSC, METHODS, Corpus, Document, NotFittedError, SettingsError
 from quorate.crowd.crowd import AnnotatorPriors, Cells

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from by_name import bsc
-from quorate import Corpus, Document, memory
+from quorate import BSC, Corpus, Document, memory
 from quorate.active import strategies
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode

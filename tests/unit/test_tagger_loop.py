@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import simulated_crowds as crowds
 import quorate
+import simulated_crowds as crowds
 from by_name import bsc, loaded
 from quorate.cli import app
 from quorate.corpus.records import Corpus, Document

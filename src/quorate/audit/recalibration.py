@@ -34,6 +34,7 @@ EDGE = 1e-6  # probabilities are kept this far from 0 and 1
 # Of the prior: odds change by a factor of 1.6, the slope by one of 1.3. With twice as much, 50 documents make what was
 # right before (NER, dev) worse than they found it; with less, what was wrong (rules of CoNLL, dev) is hardly mended.
 _SHIFT_SPREAD, _SLOPE_SPREAD = 0.5, 0.25
+_EDGE = 1e-6  # probabilities are kept this far from 0 and 1
 
 
 def log_odds(probability: Floats) -> Floats:
@@ -59,7 +60,7 @@ class Line(NamedTuple):
 
     def of(self, probability: Floats) -> Floats:
         """The corrected probability; a consensus that is audited holds nothing that was known."""
-        return probability_of(self.shift + self.slope * log_odds(probability))
+        return _probability_of(self.shift + self.slope * _log_odds(probability))
 
 
 class OffBeyondChance(NamedTuple):
@@ -98,10 +99,10 @@ def fit_line(probability: Floats, right: NDArray[np.bool_], weight: Floats) -> L
     """The line that the outcomes bear out, drawn towards none."""
     from scipy.optimize import minimize
 
-    x = log_odds(probability)
+    x = _log_odds(probability)
 
     def loss(line: Floats) -> float:
-        p = np.clip(probability_of(line[0] + np.exp(line[1]) * x), EDGE, 1 - EDGE)
+        p = np.clip(_probability_of(line[0] + np.exp(line[1]) * x), _EDGE, 1 - _EDGE)
         prior = (line[0] / _SHIFT_SPREAD) ** 2 + (line[1] / _SLOPE_SPREAD) ** 2
         return float(prior / 2 - (weight * np.where(right, np.log(p), np.log1p(-p))).sum())
 
@@ -125,7 +126,7 @@ def beyond_chance(
     from scipy.stats import f
 
     names, place = np.unique(document, return_inverse=True)
-    n, directions = len(names), np.column_stack([np.ones(len(probability)), log_odds(probability)])
+    n, directions = len(names), np.column_stack([np.ones(len(probability)), _log_odds(probability)])
     each = (weight * (right - probability))[:, np.newaxis] * directions
     stated = (weight**2 * probability * (1 - probability))[:, np.newaxis] * directions
     stated_inverse = np.linalg.pinv(directions.T @ stated, rcond=1e-9, hermitian=True)
@@ -170,3 +171,12 @@ def recalibrated_layers(lines: Recalibration, line: dict[str, Any], spans: Seque
             told[number] = line["spans"][number] | {"confidence": span.sure}
         whole *= sure
     return line | {"confidence": whole, "layers": layers, "spans": told}
+
+
+def _log_odds(probability: Floats) -> Floats:
+    p = np.clip(probability, _EDGE, 1 - _EDGE)
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _probability_of(log_odds: Floats) -> Floats:
+    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(-log_odds, 700.0))))  # beyond that, exp overflows

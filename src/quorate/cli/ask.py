@@ -318,7 +318,7 @@ def _read_costs(path: str) -> dict[str, float]:
 
 
 def _write_advice(advice: Advice, shape: str, output: str) -> None:
-    from quorate.formats.spans_csv import as_text
+    from quorate.formats.cells import as_text
     from quorate.storage.files.atomic import written_whole
 
     if shape == "table":

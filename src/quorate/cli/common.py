@@ -131,7 +131,7 @@ To = Annotated[
     typer.Option("--to", metavar="FORMAT", help="The format to write; by default, from the ending of the name."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how it was done: passes, calibration, rounds.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how it was done: passes, calibration.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")

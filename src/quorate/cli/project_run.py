@@ -318,7 +318,7 @@ class Project(NamedTuple):
         shutil.rmtree(store.work, ignore_errors=True)
         if done.accepted is not None:
             told = [*acceptance(done.accepted, self.name(str(job.keeping.review))), *told]
-        summary = done.summary(job)
+        summary = done.summary(_as_named_here(job))
         told = [summary.known, *summary.notes, *told, *self.overlooked_note(self.overlooked())]
         if latest is not None:
             told += audits_left_behind(store, latest, version)
@@ -446,6 +446,11 @@ def _kept_model(store: Store, done: Done) -> str | None:
         return None
     done.model.save(store.work / "model.quorate", documents=False)  # a run reads them all anyway
     return store.put_path(store.work / "model.quorate")
+
+
+def _as_named_here(job: Job) -> Job:
+    """The job with the path of its output as a command would be given it in this folder."""
+    return replace(job, writing=replace(job.writing, output=os.path.relpath(job.writing.output)))
 
 
 def _annotators(done: Done) -> list[dict[str, Any]]:

@@ -13,9 +13,11 @@ import typer
 
 from quorate.cli.common import READING, app, say, with_options
 from quorate.cli.project_options import options_of
+from quorate.corpus.overlaps import MOST_DEEP, OverlapRule, Overlaps
 from quorate.errors import SettingsError
+from quorate.limits import size_named
 from quorate.project.settings_file import SettingsFile, find
-from quorate.service.settings import QueueSettings, ReviewSettings, ServiceSettings
+from quorate.service.settings import FitSettings, QueueSettings, ReviewSettings, ServiceSettings
 
 __all__ = ["serve", "service"]
 
@@ -38,6 +40,7 @@ Origin = Annotated[
     str | None,
     typer.Option("--origin", metavar="URL", help="The address that browsers use, if a proxy is in front of it."),
 ]
+_OVERLAPS, _LIMITS = "Spans that overlap", "Limits of a fit"
 _LOGIN = "Login by OpenID Connect"
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
 
@@ -72,6 +75,53 @@ def _queue(
     )
     queue.check()
     return queue
+
+
+def _overlaps(
+    overlaps: Annotated[
+        Overlaps | None,
+        typer.Option(
+            "--overlaps",
+            help="Which spans of one annotator may overlap: none, nested (one inside another) or any. Unless given, "
+            "none, or any if the project's runs have layers.",
+            rich_help_panel=_OVERLAPS,
+            show_default=False,
+        ),
+    ] = None,
+    overlap_limit: Annotated[
+        int,
+        typer.Option(
+            "--overlap-limit",
+            min=1,
+            max=MOST_DEEP,
+            help="Spans of one annotator that may share a word.",
+            rich_help_panel=_OVERLAPS,
+        ),
+    ] = OverlapRule().limit,
+) -> tuple[Overlaps | None, int]:
+    """Which spans may overlap."""
+    return overlaps, overlap_limit
+
+
+def _fits(
+    fit_seconds: Annotated[
+        float,
+        typer.Option("--fit-seconds", help="A fit that takes longer is stopped.", rich_help_panel=_LIMITS),
+    ] = 600.0,
+    fit_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--fit-memory",
+            metavar="SIZE",
+            help="A fit that takes more memory (4G) is stopped; by default, more than four fifths of what is free.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+) -> FitSettings:
+    """When a fit is stopped."""
+    fits = FitSettings(fit_seconds, None if fit_memory is None else size_named(fit_memory, "fit-memory"))
+    fits.check()
+    return fits
 
 
 def _oidc(
@@ -155,7 +205,7 @@ def _in_groups(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
     "quorate serve --labels PER,LOC,ORG\n\n"
     "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
 )
-@_in_groups(queue=_queue, oidc=_oidc)
+@_in_groups(queue=_queue, overlaps=_overlaps, fits=_fits, oidc=_oidc)
 def serve(
     database: DatabaseUrl = None,
     host: Host = "127.0.0.1",
@@ -177,8 +227,13 @@ def serve(
         list[str] | None,
         typer.Option("--webhook-host", metavar="HOST", help="A host in your own network that webhooks may go to."),
     ] = None,
+    token_days: Annotated[
+        int, typer.Option("--token-days", min=1, max=365, help="Days that a token for a program is good for, at most.")
+    ] = 90,
     *,
     queue: QueueSettings,
+    overlaps: tuple[Overlaps | None, int],
+    fits: FitSettings,
     oidc: dict[str, str],
 ) -> None:
     """Let a team annotate and review in the browser, with a consensus that follows."""
@@ -196,6 +251,9 @@ def serve(
             blind=blind,
             queue=queue,
             reviews=ReviewSettings(per_document=reviewers),
+            token_days=token_days,
+            overlaps=OverlapRule(overlaps[0] or _overlaps_of(file), overlaps[1]),
+            fits=fits,
             webhook_hosts=tuple(webhook_host or ()),
             oidc=oidc,
         )
@@ -248,6 +306,12 @@ def rebuild(database: DatabaseUrl = None) -> None:
         from quorate.service.mending import mend
     with _root(demo=False) as (root, _):
         say([mend(ServiceSettings(root, database))])
+
+
+def _overlaps_of(file: SettingsFile | None) -> Overlaps:
+    """What a project allows whose service is not told: spans that its runs combine in layers may overlap."""
+    layers = None if file is None else file.options.get("aggregate", {}).get("layers")
+    return Overlaps.ANY if layers == "auto" else Overlaps.NONE
 
 
 def _reading(file: SettingsFile | None) -> dict[str, Any]:

@@ -152,12 +152,12 @@ def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str
 
 
 def _predicted(result: Result, model: str, written: Mapping[str, str | None]) -> Summary:
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_of, f1_by_gold
     from quorate.formats.notes import people
 
-    places, agreement = _places(written), agreement_of(result)
+    places, agreement, f1 = _places(written), agreement_of(result), f1_by_gold(result)
     answer = [f"{counted(len(result), 'document')} combined"]
-    answer += [_known_so_far(agreement, None, _to_know(result, places) if written else None)]
+    answer += [_known_so_far(agreement, f1, _to_know(result, places) if written else None)]
     answer += [*_written(places), *_dial(result)]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     notes = []
@@ -165,7 +165,8 @@ def _predicted(result: Result, model: str, written: Mapping[str, str | None]) ->
         notes.append(f"note: the model does not know {people(strangers)}, and treats them as average")
     notes += _read(result)
     record: dict[str, Any] = {"model": model} | _counts(result) | {"strangers": strangers}
-    record |= {"agreement": agreement, "expected": result.expected if _is_dialled(result) else None}
+    record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
+    record |= {"expected": result.expected if _is_dialled(result) else None}
     record |= {"repaired_tags": result.repaired, "written": places}
     return Summary(answer, notes, [f"{_size(result)}, model {model}"], record)
 
@@ -202,7 +203,7 @@ def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str) -
     kept, every = len(accepted.documents), len(accepted.documents) + len(accepted.review)
     return [
         f"{kept:,} of {every:,} documents are at or above the cut, {len(accepted.review):,} below it are in {review}",
-        f"the cut is a mean confidence of {accepted.cut:.3f} in a document's spans: a ranking, checked by nobody",
+        f"the cut is a mean confidence of {accepted.cut:.3f} in a document's spans: a ranking, not checked",
     ]
 
 
@@ -265,7 +266,7 @@ def _headline(result: Result | LayeredResult, method: str, how: str = "") -> str
 
 
 def _known_so_far(agreement: float | None, f1: KnownF1 | None, to_know: str | None) -> str:
-    """How far annotators agree, and F1, or what would tell it."""
+    """How far annotators agree, and F1, or what would measure it."""
     known = agreement_in_words(agreement)
     if f1 is not None:
         return f"{known}; {f1}"
@@ -273,7 +274,7 @@ def _known_so_far(agreement: float | None, f1: KnownF1 | None, to_know: str | No
 
 
 def _to_know(result: Result | LayeredResult, places: Mapping[str, str]) -> str:
-    """What is unknown, and the command that would tell it; an audit is of spans, in a file of JSONL."""
+    """What is unknown, and the command that measures it; an audit is of spans, in a file of JSONL."""
     tagset = getattr(result, "tagset", None)  # layers have spans
     if tagset is not None and tagset.outside is None:
         return "accuracy unknown without a check"

@@ -259,23 +259,27 @@ class Client(Connection):
         active: bool | msgspec.UnsetType = msgspec.UNSET,
         cost: float | msgspec.UnsetType = msgspec.UNSET,
         most: int | msgspec.UnsetType | None = msgspec.UNSET,
+        password: str = "",
     ) -> Person:
-        """Change somebody's role, what a document costs with them, how many they do at most, or let them in no more."""
+        """Change somebody's role, what a document costs with them, how many they do at most, or let them in no more.
+
+        To make a manager or an admin of them takes your ``password``.
+        """
         given = {"role": role, "active": active, "cost": cost, "most": most}
         body = {name: value for name, value in given.items() if value is not msgspec.UNSET}
-        return self._ask(Person, "PATCH", _person(id), json=body)
+        return self._ask_again(Person, "PATCH", _person(id), password, body)
 
     def erase_person(self, id: str) -> Person:
         """Make it impossible to tell who somebody was; their labels stay, under an id that says nothing."""
         return self._ask(Person, "POST", f"{_person(id)}/erase")
 
-    def invite(self, role: RoleName = "annotator") -> str:
-        """A link for somebody to join with, good once within a week."""
-        return self._ask(dict[str, str], "POST", "/invitations", json={"role": role})["url"]
+    def invite(self, role: RoleName = "annotator", *, password: str = "") -> str:
+        """A link for somebody to join with, good once within a week; your ``password`` for managers and admins."""
+        return self._ask_again(dict[str, str], "POST", "/invitations", password, {"role": role})["url"]
 
-    def invite_again(self, id: str) -> str:
-        """A link for somebody who is here to choose a new password."""
-        return self._ask(dict[str, str], "POST", "/invitations", json={"person": id})["url"]
+    def invite_again(self, id: str, *, password: str = "") -> str:
+        """A link for somebody who is here to choose a new password; your ``password`` for managers and admins."""
+        return self._ask_again(dict[str, str], "POST", "/invitations", password, {"person": id})["url"]
 
     def invitations(self) -> list[Invitation]:
         """The links that you or others made and nobody has used yet, the newest first."""
@@ -289,9 +293,14 @@ class Client(Connection):
         """Your own tokens."""
         return self._ask(list[Token], "GET", "/tokens")
 
-    def make_token(self, name: str, *, days: float | None = None) -> TokenMade:
-        """A token for a program that acts as you do; it is good for some days, or until it is removed."""
-        return self._ask(TokenMade, "POST", "/tokens", json={"name": name, "days": days})
+    def make_token(self, name: str, *, password: str = "", days: float | None = None) -> TokenMade:
+        """A token for a program that acts as you do; it is good for some days, or as many as the service allows.
+
+        A token makes no tokens, so the service refuses without your ``password``: with it, this logs in by your name,
+        and out again. Whoever logs in at a provider, and has no password here, makes tokens on the page *Account*.
+        """
+        given = {"name": name, "days": days}
+        return self._ask_again(TokenMade, "POST", "/tokens", password, given)
 
     def remove_token(self, id: str) -> None:
         """End one of your tokens."""

@@ -34,6 +34,7 @@ _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
 _CHUNK = 1 << 20
 _PAGE = 500
+_TOKENS = "/tokens"  # where the password has no other that it could be taken for
 
 
 class ServiceError(ServerError):
@@ -115,6 +116,7 @@ class Connection:
             timeout=timeout,
             transport=transport,
         )
+        self._browser: Callable[[], Any] = lambda: httpx.Client(base_url=self.url, timeout=timeout, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -195,6 +197,36 @@ class Connection:
             return
         finally:
             opened.__exit__(None, None, None)
+
+    def _ask_again(self, kind: type[T], method: str, path: str, password: str, content: dict[str, Any]) -> T:
+        """The answer to what a token alone may not ask for: whose token it is logs in for it, and out again.
+
+        Without a password it is asked by the token, and the service says what is missing.
+        """
+        if not password:
+            return self._ask(kind, method, path, json=content)
+        content = {**content, ("password" if path == _TOKENS else "own_password"): password}
+        name = self._ask(dict[str, Any], "GET", "/people/me")["name"]
+        try:
+            with self._browser() as http:
+                # The header stands for the page that a browser sends from; before the login any value will do.
+                given = {"name": name, "password": password}
+                began = http.post("/login", data=given, headers={"X-CSRF-Token": "none"})
+                if began.status_code == 403:
+                    raise NotAllowedError(f"{self.url}: the password is not right")
+                if began.status_code != 303:
+                    self._check(began)
+                # The cookie is sent by hand, as a jar keeps that of a service behind https from plain http.
+                cookie = began.headers["Set-Cookie"].partition(";")[0]
+                headers = {"X-CSRF-Token": began.headers["X-CSRF-Token"], "Cookie": cookie}
+                try:
+                    answer = http.request(method, f"/api/v1{path}", json=content, headers=headers)
+                    self._check(answer)
+                    return self._converted(kind, answer.json())
+                finally:
+                    http.post("/logout", headers=headers)
+        except self._faults as fault:
+            raise WaitError(f"{self.url}: no answer: {fault} (is it running?)") from None
 
     @contextmanager
     def _opened(self, path: str, **content: Any) -> Iterator[Any]:

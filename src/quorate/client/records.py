@@ -268,7 +268,8 @@ class Consensus(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """How far it is: what there is now, and in ``fit`` what the last fit told (``None`` before the first).
 
-    ``version`` is the last that was given out, ``event`` the last event that it knows of.
+    ``version`` is the last that was given out, ``event`` the last event that it knows of. ``overlaps`` are spans that
+    overlap although they must not: in how many ``documents``, and ``some`` of them.
     """
 
     version: int
@@ -279,6 +280,7 @@ class Progress(msgspec.Struct, frozen=True):
     spans: int
     known: int
     fit: dict[str, Any] | None
+    overlaps: dict[str, Any] = {}
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -306,13 +308,17 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Invitation(msgspec.Struct, frozen=True):
-    """A link that nobody has used yet: for somebody new with a role, or for a new password of a ``person``."""
+    """A link that nobody has used yet: for somebody new with a role, or for a new password of a ``person``.
+
+    ``by`` is who made it; nobody, if it was made on the command line.
+    """
 
     id: str
     role: str
     person: str | None
     created: float
     until: float
+    by: str | None = None
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -321,7 +327,7 @@ class Token(msgspec.Struct, frozen=True):
     id: str
     name: str
     created: float
-    until: float | None
+    until: float | None  # none: of a service that lets tokens be good for ever
     used: float | None
 
 

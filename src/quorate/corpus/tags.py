@@ -353,8 +353,8 @@ class TagSet:
         """The allowed label that comes nearest to a forbidden one after ``before``; all three are positions.
 
         A continuation of nothing stands for an opening (``I-x`` for ``B-x``; in BIOES ``E-x`` for ``S-x``), as where
-        tags are repaired. In BIOES, inside a span of type y, ``I-x`` stands for ``I-y``, and what ends or is outside for
-        ``E-y``.
+        tags are repaired. In BIOES, inside a span of type y, ``I-x`` stands for ``I-y``, and what ends or is outside
+        for ``E-y``.
 
         >>> tagset = TagSet.of_types(Scheme.BIO, ["PER"])
         >>> tagset.labels[tagset.stands_for(tagset.index["O"], tagset.index["I-PER"])]

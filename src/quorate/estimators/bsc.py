@@ -26,7 +26,7 @@ from quorate.model.engines.threads import cell_counts_of
 from quorate.model.fit import Consensus, Fitted, fit_and_decode
 from quorate.model.history import Past
 from quorate.model.loop import Trace
-from quorate.model.prepared import Known, crowd_of, known_tags
+from quorate.model.prepared import Known, check_corpus, crowd_of, known_tags
 from quorate.model.settings import Decode, Settings, choice
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
@@ -139,6 +139,7 @@ class BSC(Estimator):
         True
         """
         self._check_fitted()
+        check_corpus(corpus)
         crowd = self.fitted_.crowd(corpus, known_tags(corpus, known))
         decoded = self.fitted_.decode(
             crowd, self._output_settings(), self.engines(), corpus=corpus, posteriors=self.probabilities

@@ -1,4 +1,4 @@
-"""What the input alone tells of a consensus: how far annotators agree and, where there is gold, its F1."""
+"""What is known from the input alone: how far annotators agree and, where there is gold, its F1."""
 
 from __future__ import annotations
 

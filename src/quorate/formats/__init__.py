@@ -136,7 +136,8 @@ def read_layers(
     """Read annotations whose spans overlap: a corpus for each layer, by its name; options are those of :func:`read`.
 
     In a layer nobody's spans overlap, so that each can be combined by itself and no span is left out
-    (:func:`quorate.aggregate_layers` does so, and puts the results together). ``layers`` are those of a fitted model
+    (:func:`quorate.aggregate_layers` does so, and puts the results together). Layers that hardly any document needs are
+    ``rare``: they are kept, and not combined. ``layers`` are those of a fitted model
     (``LayeredModel.layers_``), for new documents: a label that none of them takes is refused, and spans that overlap
     as none did in the fit are left out, with a note.
 

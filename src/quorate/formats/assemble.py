@@ -15,7 +15,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError, nearest
 from quorate.formats.changes import REPLACED, LabelChanges, not_met, rename_annotators
-from quorate.formats.layering import Layer, deal, deal_into
+from quorate.formats.layering import Layer, deal_into, deal_rare, named
 from quorate.formats.layers import Layers
 from quorate.formats.marked import (
     GOLD_OVERLAPPING,
@@ -33,7 +33,7 @@ from quorate.formats.opened import stem
 from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
 from quorate.wording import counted
 
-__all__ = ["CLASHING", "IN_NO_LAYER", "Assembly", "Options"]
+__all__ = ["Assembly", "Options"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,16 @@ class Options:
 
 Item = Document | Placed
 _MERGED = 0
-IN_NO_LAYER = (
+_IN_NO_LAYER = (
     "{} {span was|spans were} left out that no layer of the model takes, by their label or depth (fit again with them)"
 )
-CLASHING = (
+_CLASHING = (
     "{} {span overlaps others of its|spans overlap others of their} layer, as none did in the fit, and "
     "{was|were} left out (fit again with {it|them})"
+)
+_RARE = (
+    "{} {span overlaps|spans overlap} others as hardly any {does|do}: {it is|they are} kept, and not combined "
+    "(docs/formats.md says when labels part)"
 )
 _UNIT_UNKNOWN = (
     "{} {document holds|documents hold} emoji or Windows line ends before a span, and nothing tells what offsets "
@@ -160,17 +164,29 @@ class Assembly:
         self._tell_columns()
         self._tell_repeated()
         items = list(self._items.values())
-        placed = [item if isinstance(item, Placed) else _spans_of(item) for item in items]
-        held, dealt = _named(deal(placed)) if into is None else (into, deal_into(into, placed))
-        self.notes.count(IN_NO_LAYER, _spans_in(placed) - sum(map(_spans_in, dealt.values())))
+        placed = self.placed()
+        rare: set[str] = set()
+        if into is None:
+            found, thin = deal_rare(placed)
+            held: Mapping[str, Layer] = named(layer for layer, _ in found)
+            dealt = {name: documents for name, (_, documents) in zip(held, found, strict=True)}
+            rare = {name for name, layer in held.items() if layer in thin}
+            self.notes.count(_RARE, sum(_spans_in(dealt[name], gold=False) for name in rare))
+        else:
+            held, dealt = into, deal_into(into, placed)
+        self.notes.count(_IN_NO_LAYER, _spans_in(placed) - sum(map(_spans_in, dealt.values())))
         documents = {
             name: [
-                self._tagged(spans, CLASHING) if isinstance(item, Placed) else _only(item, layer, held)
+                self._tagged(spans, _CLASHING) if isinstance(item, Placed) else _only(item, layer, held)
                 for item, spans in zip(items, dealt[name], strict=True)
             ]
             for name, layer in held.items()
         }
-        return Layers({name: self._finished(its) for name, its in documents.items()}, held)
+        return Layers({name: self._finished(its) for name, its in documents.items()}, held, rare)
+
+    def placed(self) -> list[Placed]:
+        """The documents that were taken in, each with its spans on tokens."""
+        return [item if isinstance(item, Placed) else _spans_of(item) for item in self._items.values()]
 
     def _tell_not_met(self) -> None:
         """Note the names that were to be changed and that no label or annotator has: they may be misspelt."""
@@ -323,17 +339,10 @@ def _spans_of(document: Document) -> Placed:
     return Placed(document, annotations, None if document.gold is None else spans(document.gold))
 
 
-def _named(dealt: Sequence[tuple[Layer, list[Placed]]]) -> tuple[dict[str, Layer], dict[str, list[Placed]]]:
-    """Layers and what they take, by names that differ."""
-    held: dict[str, Layer] = {}
-    for layer, _ in dealt:
-        name = layer.name or "all"
-        held[name if name not in held else f"{name} #{len(held) + 1}"] = layer
-    return held, {name: documents for name, (_, documents) in zip(held, dealt, strict=True)}
-
-
-def _spans_in(documents: Iterable[Placed]) -> int:
-    return sum(len(spans) for one in documents for spans in (*one.annotations.values(), one.gold or ()))
+def _spans_in(documents: Iterable[Placed], *, gold: bool = True) -> int:
+    return sum(
+        len(spans) for one in documents for spans in (*one.annotations.values(), (one.gold if gold else None) or ())
+    )
 
 
 def _only(document: Document, layer: Layer, layers: Mapping[str, Layer]) -> Document:

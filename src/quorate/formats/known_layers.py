@@ -259,7 +259,7 @@ def _taken(layers: Layers, places: Sequence[Sequence[Span]]) -> tuple[Layers, li
         for spans, held, document in zip(places, taken, documents, strict=True):
             own = document.gold or ()
             held[name] = [number for number, span in enumerate(spans) if span._replace(layer="") in own]
-    return Layers(corpora, held_by), taken
+    return Layers(corpora, held_by, layers.rare), taken
 
 
 def _labels(layer: Layer) -> set[str]:

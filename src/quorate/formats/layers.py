@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import OUTSIDE, marks_span, split_tag
@@ -15,6 +15,8 @@ __all__ = ["Layers"]
 class Layers(dict[str, Corpus]):
     """A corpus for each layer, by its name; ``held`` says which labels each layer takes, and how deep.
 
+    Those that are ``rare`` are kept, and not combined: their spans overlap others as hardly any do.
+
     New documents are dealt into the same layers with ``quorate.read_layers(path, layers=layers.held)``.
 
     >>> from quorate import Document
@@ -25,7 +27,9 @@ class Layers(dict[str, Corpus]):
     {'town': 'LOC', 'club': 'ORG'}
     """
 
-    def __init__(self, corpora: Mapping[str, Corpus], held: Mapping[str, Layer] | None = None) -> None:
+    def __init__(
+        self, corpora: Mapping[str, Corpus], held: Mapping[str, Layer] | None = None, rare: Collection[str] = ()
+    ) -> None:
         super().__init__(corpora)
         if not self:
             raise SettingsError("no layer was given (quorate.read_layers gives them)")
@@ -33,6 +37,7 @@ class Layers(dict[str, Corpus]):
         if any(other != ids[0] for other in ids):
             raise InputError("the layers are not of the same documents in the same order")
         self.held = _held_by(corpora) if held is None else {name: held[name] for name in self}
+        self.rare = frozenset(rare)
 
     @classmethod
     def of(cls, corpora: Mapping[str, Corpus]) -> Layers:
@@ -61,10 +66,14 @@ class Layers(dict[str, Corpus]):
 
     @property
     def marked(self) -> Layers:
-        """The layers in which an annotator marks something: of the others there is only gold, if anything."""
+        """The layers to combine: an annotator marks something in them, and they are not rare."""
         if len(self) == 1:
             return self
-        found = {name: corpus for name, corpus in self.items() if not corpus.used_tags() <= {None, OUTSIDE}}
+        found = {
+            name: corpus
+            for name, corpus in self.items()
+            if name not in self.rare and not corpus.used_tags() <= {None, OUTSIDE}
+        }
         return Layers(found, self.held) if found else self
 
 

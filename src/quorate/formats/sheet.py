@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 from quorate.corpus.records import Document, Source, Tag
 from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError, OutputError
+from quorate.formats.cells import as_cell, from_cell
 from quorate.formats.conll import GOLD, NOT_SEEN, column_names, column_tags
 from quorate.formats.exports import Export
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import Input
-from quorate.formats.spans_csv import as_cell, from_cell
 from quorate.formats.table import NO_WORD, cells_in, delimiter_in, delimiter_of, known_names, rows_in
 from quorate.storage.files.atomic import written_whole
 

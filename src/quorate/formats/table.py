@@ -18,6 +18,7 @@ from typing import Any
 
 from quorate.corpus.records import Document, Source, Tag
 from quorate.errors import InputError, OutputError
+from quorate.formats.cells import as_cell, from_cell
 from quorate.formats.exports import Export
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
@@ -129,7 +130,7 @@ def _rows(columns: list[str], lines: Iterable[tuple[int, list[str]]]) -> Iterato
     """Rows by column; a cell that is not there is empty, one of no column is left out, and so are empty lines."""
     for line, cells in lines:
         if cells:
-            yield line, dict(zip_longest(columns, cells[: len(columns)], fillvalue=""))
+            yield line, dict(zip_longest(columns, map(from_cell, cells[: len(columns)]), fillvalue=""))
 
 
 def delimiter_of(path: str) -> str:
@@ -229,7 +230,8 @@ class _Gathered:
 def write(export: Export, path: str) -> None:
     """A row for each label of each annotator, or of the consensus: ``doc, token, worker, label, word, gold``.
 
-    Cells are parted by commas, and by tabs in a file whose name ends in ``.tsv``.
+    Cells are parted by commas, and by tabs in a file whose name ends in ``.tsv``. What a spreadsheet would take for a
+    formula has an apostrophe before it, which is taken off again where a table is read.
     """
     with written_whole(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
@@ -248,8 +250,8 @@ def write(export: Export, path: str) -> None:
                                 f"{path}: a table holds no probabilities, which {worker!r} gives (use jsonl)"
                             )
                         if label is not None:
-                            row = (document.id, token, worker, label, document.tokens[token], gold[token] or "")
-                            table.writerow(row)
+                            texts = (worker, label, document.tokens[token], gold[token] or "")
+                            table.writerow((as_cell(document.id), token, *map(as_cell, texts)))
                             rows += 1
             export.notes.count(_NO_LABELS, not rows)
         text.detach()

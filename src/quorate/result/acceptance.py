@@ -22,8 +22,8 @@ _DIGITS = 9  # decimals of a probability; later ones are rounding error
 class Accepted(NamedTuple):
     """Positions of the documents that meet an expected precision, and of the others; that precision, and the cut.
 
-    Documents are ranked by the mean confidence of their spans; those accepted are at or above the ``cut``. Nobody has
-    checked it: the precision is what the model expects.
+    Documents are ranked by the mean confidence of their spans; those accepted are at or above the ``cut``. It is a
+    ranking: the precision is what the model expects.
 
     >>> Accepted([0, 2], [1], 0.96, 0.91).review
     [1]

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, and_, bindparam, func, select
 
 from quorate.active.checks import Turn
+from quorate.corpus.overlaps import OverlapRule
 from quorate.service.database import tables
 from quorate.service.delivering import ANYBODY_IS_TOLD, document_labelled
-from quorate.service.documents import SpanRecord, check_spans
+from quorate.service.documents import SpanRecord, check_overlaps, check_spans, tokens_of
 from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
 from quorate.service.state import record
@@ -92,11 +93,18 @@ class Given(NamedTuple):
 
 
 def save(
-    connection: Connection, person: str, given: Given, labels: Sequence[str] = (), *, least: int | None = None
+    connection: Connection,
+    person: str,
+    given: Given,
+    labels: Sequence[str] = (),
+    *,
+    rule: OverlapRule | None = None,
+    least: int | None = None,
 ) -> Saved:
     """Keep what somebody says of a document they were given, in place of what they said before.
 
-    ``least`` is how many annotators complete a document, where webhooks are to be told.
+    ``rule`` says which spans may overlap; without it, all may. ``least`` is how many annotators complete a document,
+    where webhooks are to be told.
     """
     _check_id(given.id)
     place = connection.execute(_PLACE, {"of": given.document, "to": person, "id": given.id}).one_or_none()
@@ -108,6 +116,7 @@ def save(
     spans = check_spans(given.spans, place.length, labels)
     if place.purpose is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
+    check_overlaps(spans, rule, lambda: tokens_of(connection, given.document))
     told = least if place.is_told else None
     saved = _keep(connection, person, given, {"spans": spans}, told, revision=place.revision)
     if place.purpose == Turn.TRAINING.value:
@@ -160,7 +169,7 @@ def withdraw(connection: Connection, person: str, document: int, id: str, *, cli
     return Saved(event.seq, document, body["revision"])
 
 
-def undo(connection: Connection, person: str, document: int, id: str) -> Saved:
+def undo(connection: Connection, person: str, document: int, id: str, *, rule: OverlapRule | None = None) -> Saved:
     """Go back to what somebody said before, as a new revision; again, and it goes back further."""
     before = _same(connection, person, id)
     if before is not None:
@@ -172,6 +181,7 @@ def undo(connection: Connection, person: str, document: int, id: str) -> Saved:
     if not earlier:
         raise ConflictError(f"this is the first that you said of document {document} (withdraw it, if it is wrong)")
     back = earlier[-1]
+    check_overlaps(back.body["spans"], rule, lambda: tokens_of(connection, document))
     body = {name: back.body[name] for name in ("spans", "tags") if name in back.body}
     return _keep(connection, person, Given(id, document, ()), {**body, "restores": _shown(back)})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,6 +107,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
     )
     app.state.settings, app.state.secret = settings, settings.secret()
     app.state.limits, app.state.outgoing = RateLimits(LIMITS), outgoing_of(settings)
+    app.state.streams = Counter[str]()  # of each person, those that are open
     app.state.provider, app.state.labels_used = provider_of(settings), LabelsUsed()
     app.state.templates = Jinja2Templates(_HERE / "templates")
     app.state.templates.env.globals.update(

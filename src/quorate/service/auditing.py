@@ -30,7 +30,7 @@ from quorate.service.annotating import annotated
 from quorate.service.consensus_file import consensus_records, consensus_version
 from quorate.service.database import tables
 from quorate.service.disputes import Word, open_places, words_on
-from quorate.service.documents import SpanRecord, check_spans, document_record
+from quorate.service.documents import SpanRecord, check_overlaps, check_spans, document_record
 from quorate.service.events import Event, Kind, append, find
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
 from quorate.service.settings import ServiceSettings
@@ -211,6 +211,8 @@ def check(connection: Connection, person: str, audit: Audit, given: Check, setti
     others = [word for word in words if word.person != person]
     adjudicates = any(word.adjudicates for word in words if word.person == person)
     proposed = check_spans(_proposed(_row(connection, audit.id).plan)[document["id"]], len(document["text"]))
+    if spans != proposed:  # layers of a consensus may cross
+        check_overlaps(spans, settings.overlaps, lambda: document["tokens"])
     body = {
         "spans": spans,
         "accepted": spans == proposed,

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from quorate.service.database.engine import Database
-from quorate.service.permissions import EVERYBODY, ROUTES
+from quorate.service.permissions import BROWSER_ONLY, EVERYBODY, ROUTES
 from quorate.service.problems import InvalidError, NotLoggedInError, RefusedError, StalePageError, TooManyError
 from quorate.service.rate_limits import Limit, RateLimits, network_of
 from quorate.service.sessions import Who, bearer_of, note_use, prolong_session, who_asks
@@ -88,6 +88,8 @@ async def _authorise(request: Request, name: str) -> None:
         raise NotLoggedInError("log in first")
     if not who.role.may(least):
         raise RefusedError(f"this is for {least.value}s (you are logged in as {who.role.value})")
+    if who.csrf is None and name in BROWSER_ONLY:
+        raise RefusedError("a token is not enough for this (log in, and use the page Account)")
     if who.csrf is not None and request.method not in _SAFE and not _is_form(request):
         _check_csrf(request.headers.get("x-csrf-token", ""), who.csrf)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -10,24 +10,25 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, func, insert, select
 
 from quorate.corpus.offsets import Unit
+from quorate.corpus.overlaps import MOST_DEEP, Conflict, OverlapRule, Overlaps, conflict, part
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.corpus.tokens import Places, tokenize
-from quorate.errors import InputError
-from quorate.formats.assemble import CLASHING, IN_NO_LAYER, Assembly, Options
-from quorate.formats.layering import Layer
+from quorate.formats.assemble import Assembly, Options
 from quorate.formats.layers import Layers
 from quorate.formats.marked import Marked
 from quorate.service.database import tables
-from quorate.service.problems import InvalidError, NotFoundError
+from quorate.service.problems import InvalidError, NotFoundError, OverlapError
 
 __all__ = [
     "GivenDocument",
     "SpanRecord",
     "add_document",
+    "assembled",
     "char_span",
+    "check_overlaps",
     "check_spans",
     "corpus_of",
     "document_record",
@@ -36,13 +37,17 @@ __all__ = [
     "layers_of",
     "marked_documents",
     "numbers_of",
+    "overlap_in",
+    "places_of",
     "profiles_of",
     "purposes_of",
     "spans_of_layers",
     "spans_of_tags",
     "tags_of_layers",
+    "tokens_of",
 ]
 
+Offsets = Sequence[tuple[int, int]]
 SpanRecord = dict[str, Any]
 """``{"start": 3, "end": 9, "label": "PER"}``, in code points, end excluded."""
 
@@ -73,6 +78,38 @@ def check_spans(spans: Sequence[Mapping[str, Any]], length: int, labels: Sequenc
     return [{"start": span.start, "end": span.end, "label": span.label} for span in in_order]
 
 
+def overlap_in(spans: Sequence[SpanRecord], rule: OverlapRule, tokens: Callable[[], Offsets]) -> Conflict | None:
+    """A span that overlaps although it must not, if there is one; ``tokens`` are asked for only if they tell."""
+    few = rule.allowed is Overlaps.NONE or len(spans) <= rule.limit
+    kept, left = part(map(char_span, spans), rule, () if few else tokens())
+    return conflict(left[0], kept, rule) if left else None
+
+
+def check_overlaps(spans: Sequence[SpanRecord], rule: OverlapRule | None, tokens: Callable[[], Offsets]) -> None:
+    """:class:`OverlapError` says which spans of somebody overlap although they must not.
+
+    >>> ada = [{"start": 0, "end": 3, "label": "PER"}, {"start": 0, "end": 12, "label": "PER"}]
+    >>> check_overlaps(ada, OverlapRule(), lambda: ())
+    Traceback (most recent call last):
+    ...
+    quorate.service.problems.OverlapError: PER from 0 to 3 overlaps PER from 0 to 12, and no spans may overlap here \
+(take one of them out)
+    """
+    found = None if rule is None else overlap_in(spans, rule, tokens)
+    if rule is None or found is None:
+        return
+    one = f"{found.span.label} from {found.span.start} to {found.span.end}"
+    if found.other is None:
+        raise OverlapError(
+            f"{one} lies on a word on which there are {rule.limit} spans already, the most that may overlap here "
+            "(take some of them out)"
+        )
+    two = f"{found.other.label} from {found.other.start} to {found.other.end}"
+    if rule.allowed is Overlaps.NONE:
+        raise OverlapError(f"{one} overlaps {two}, and no spans may overlap here (take one of them out)")
+    raise OverlapError(f"{one} crosses {two}, and spans may only lie inside one another here (take one of them out)")
+
+
 class _Laid(NamedTuple):
     text: str
     offsets: Sequence[tuple[int, int]]
@@ -87,6 +124,11 @@ def _laid(document: Document) -> _Laid:
         places.append((at, at + len(token)))
         at += len(token) + 1
     return _Laid(" ".join(document.tokens), places)
+
+
+def places_of(document: Document) -> Offsets:
+    """Where the tokens of a document will be in its text."""
+    return _laid(document).offsets
 
 
 def add_document(
@@ -221,6 +263,11 @@ def document_record(connection: Connection, number: int) -> dict[str, Any]:
     return dict(row)
 
 
+def tokens_of(connection: Connection, number: int) -> Offsets:
+    """Where the tokens of a document are."""
+    return document_record(connection, number)["tokens"]  # type: ignore[no-any-return]
+
+
 def numbers_of(connection: Connection) -> dict[str, int]:
     """The numbers of all documents, by their ids."""
     return {row.id: row.number for row in connection.execute(select(tables.documents.c.id, tables.documents.c.number))}
@@ -314,14 +361,28 @@ def have_overlap(given: GivenDocument) -> bool:
     return False
 
 
-def layers_of(given: Iterable[GivenDocument], into: Mapping[str, Layer] | None = None) -> Layers:
-    """Documents in layers, so that spans that overlap are all kept; :class:`InputError` if these layers do not do."""
+def assembled(given: Iterable[GivenDocument]) -> Assembly:
+    """Documents whose spans are laid on tokens, to be dealt into layers; more than these can take are left out."""
     assembly = Assembly(Options(unit=Unit.CODE_POINTS, layers=True))
-    assembly.add([one.marked for one in given], "the service", merge=True)
-    layers = assembly.layers(into)
-    if CLASHING in assembly.notes or IN_NO_LAYER in assembly.notes:
-        raise InputError("there are spans that none of the layers takes (deal all documents again)")
-    return layers
+    assembly.add([_within(one.marked) for one in given], "the service", merge=True)
+    return assembly
+
+
+def _within(marked: Marked) -> Marked:
+    said = {name: _most(spans, marked) for name, spans in marked.annotations.items()}
+    return replace(marked, annotations=said, gold=None if marked.gold is None else _most(marked.gold, marked))
+
+
+def _most(spans: list[CharSpan], marked: Marked) -> list[CharSpan]:
+    """As many spans as layers can take."""
+    if len(spans) <= MOST_DEEP:
+        return spans
+    return sorted(part(spans, OverlapRule(Overlaps.ANY, MOST_DEEP), marked.offsets or ())[0])
+
+
+def layers_of(given: Iterable[GivenDocument]) -> Layers:
+    """Documents in as many layers as it takes to keep all spans that overlap."""
+    return assembled(given).layers()
 
 
 def profiles_of(connection: Connection) -> dict[str, Profile]:

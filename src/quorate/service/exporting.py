@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from quorate.formats.layers import Layers
 from quorate.formats.registry import named
 from quorate.service.documents import GivenDocument, corpus_of, have_overlap, layers_of, marked_documents
 from quorate.service.people import people_of
+from quorate.storage.files.unfinished import beside
 
 __all__ = ["annotations_of", "written"]
 
@@ -41,14 +41,11 @@ def _called(given: GivenDocument, names: Mapping[str, str]) -> GivenDocument:
 
 
 @contextmanager
-def written(content: Export | Corpus | Layers, format: str) -> Iterator[Path]:
-    """A file with it, for as long as it is being sent; formats that are folders come as a zip file."""
+def written(content: Export | Corpus | Layers, format: str, place: Path) -> Iterator[Path]:
+    """A file with it in a folder, for as long as it is being sent; formats that are folders come as a zip file."""
     kind = named(format, to_write=True)
-    folder = Path(tempfile.mkdtemp(prefix="quorate-export-"))
-    try:
+    with beside(place / "export", folder=True) as folder:
         ending = next(iter(kind.endings), "" if kind.folder else f".{format}")
         path = folder / f"export{ending}"
         write(content, path, format)
         yield Path(shutil.make_archive(str(folder / "export"), "zip", path)) if kind.folder else path
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -9,13 +9,23 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.formats.layers import Layers
 from quorate.service.annotating import import_annotation
 from quorate.service.database.engine import Database
-from quorate.service.documents import add_document, document_record, purposes_of, spans_of_layers, tags_of_layers
+from quorate.service.documents import (
+    add_document,
+    document_record,
+    overlap_in,
+    places_of,
+    purposes_of,
+    spans_of_layers,
+    tags_of_layers,
+)
 from quorate.service.events import Kind, append
 from quorate.service.people import named
+from quorate.service.problems import OverlapError
 from quorate.wording import in_number
 
 __all__ = ["Imported", "import_corpus"]
@@ -23,6 +33,10 @@ __all__ = ["Imported", "import_corpus"]
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
 _HERE_FOR = (
     "{} {document is|documents are} here for {} already: {it stays|they stay} so, and {its|their} gold is left out"
+)
+_OVERLAPPING = (
+    "in {} {label|labels} spans overlap although they must not here: the longer counts, and the page Progress shows "
+    "{it|them} (option overlaps)"
 )
 _WITHOUT_GOLD = "{} {document|documents} for {} {has|have} no gold: nobody can be told right from wrong by {it|them}"
 
@@ -47,6 +61,7 @@ def import_corpus(
     by: str | None = None,
     purpose: str = "work",
     source: str = "",
+    rule: OverlapRule | None = None,
     least: int | None = None,
 ) -> Imported:
     """Put documents there, with what everybody said of them; what is there already stays one.
@@ -54,13 +69,16 @@ def import_corpus(
     In layers (:func:`quorate.read_layers`) spans that overlap are all kept.
 
     Of documents for checks and training the gold is kept; of those for work, gold is left out: nothing here is to
-    learn from it. An id that stands for another text refuses all, before anything is written.
+    learn from it. An id that stands for another text refuses all, before anything is written. So does an annotator of
+    whom more spans share a token than ``rule`` allows; other spans that overlap although they must not are noted.
     ``least`` is how many annotators complete a document, where webhooks are to be told.
     """
     layers = given if isinstance(given, Layers) else Layers.alone(given)
     corpus = layers.corpus
     with database.read() as connection:
         notes = _left_out(corpus, purposes_of(connection, corpus.documents), purpose)
+    if rule is not None and len(layers) > 1:  # in one layer nothing overlaps
+        notes += _overlapping(layers, rule)
     people = database.change(
         lambda connection: named(connection, secret, corpus.annotators, profiles=corpus.profiles, by=by)
     )
@@ -82,6 +100,26 @@ def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[s
     if purpose != "work" and bare:
         notes.append(in_number(_WITHOUT_GOLD, bare, purpose))
     return tuple(notes)
+
+
+def _overlapping(layers: Layers, rule: OverlapRule) -> tuple[str, ...]:
+    """What is to be said of spans that overlap although they must not."""
+    most = OverlapRule(Overlaps.ANY, rule.limit)
+    against = 0
+    for in_layers in zip(*layers.values(), strict=True):
+        document = in_layers[0]
+        offsets = places_of(document)
+        said = [[hard_tags(each.annotations[name]) for each in in_layers] for name in document.annotations]
+        gold = [each.gold for each in in_layers if each.gold is not None]
+        for tags in [*said, gold]:
+            spans = spans_of_layers(tags, offsets)
+            if (found := overlap_in(spans, most, lambda offsets=offsets: offsets)) is not None:  # type: ignore[misc]
+                raise OverlapError(
+                    f"document {document.id!r}: more than {rule.limit} spans of one annotator share the word at "
+                    f"{found.span.start}, the most that may overlap here (option overlap-limit)"
+                )
+            against += overlap_in(spans, rule, lambda offsets=offsets: offsets) is not None  # type: ignore[misc]
+    return (in_number(_OVERLAPPING, against),) if against else ()
 
 
 def _put(

@@ -33,6 +33,7 @@ import msgspec
 from sqlalchemy import Connection, func, select
 
 from quorate import formats
+from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Document, Tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tokens import Places
@@ -47,7 +48,7 @@ from quorate.service.annotating import import_annotation, withdraw
 from quorate.service.consensus_file import consensus_version
 from quorate.service.database import tables
 from quorate.service.database.engine import Database
-from quorate.service.documents import SpanRecord, add_document, document_record, spans_of_layers
+from quorate.service.documents import SpanRecord, add_document, document_record, overlap_in, spans_of_layers
 from quorate.service.events import Kind, append, last_event
 from quorate.service.people import named
 from quorate.service.problems import InvalidError
@@ -105,6 +106,7 @@ def stay_in_step(settings: ServiceSettings) -> None:
             settings.secret(),
             given.least_change,
             least=settings.queue.per_document_min,
+            limit=settings.overlaps.limit,
         )
         for each in given.projects
     ]
@@ -127,9 +129,11 @@ class InStep:
         least_change: float = LEAST_CHANGE,
         tell: Callable[[str], None] = _log.warning,
         least: int | None = None,
+        limit: int = OverlapRule().limit,
     ) -> None:
         self._client, self._number, self._database, self._secret = client, project.number, database, secret
         self._least_change, self._tell, self._least = least_change, tell, least
+        self._most = OverlapRule(Overlaps.ANY, limit)
         self._name = f"Label Studio {project.url} (project {project.number})"
         place = f"{project.url.rstrip('/')} {project.number}"
         self._source = f"label-studio-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
@@ -259,6 +263,12 @@ class InStep:
                     key = (number, people[name])
                     there.add(key)
                     spans = spans_of_layers(tags, offsets)
+                    if overlap_in(spans, self._most, lambda offsets=offsets: offsets) is not None:  # type: ignore[misc]
+                        notes.append(
+                            f"task {document.id}: more spans of one annotator share a word than may here "
+                            f"({self._most.limit}): they are left out (option overlap-limit)"
+                        )
+                        continue
                     if before.get(key) != spans:
                         changed += import_annotation(connection, key[1], number, spans, None, **how)
             return added, changed

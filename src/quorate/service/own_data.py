@@ -16,13 +16,14 @@ __all__ = ["data_of"]
 def data_of(connection: Connection, person: str) -> dict[str, Any]:
     """Who they are, what they can log in with (no secrets), what they say now, and all that they ever did."""
     who = find_person(connection, person)
-    tokens, sessions = tables.tokens.c, tables.sessions.c
+    tokens, sessions, links = tables.tokens.c, tables.sessions.c, tables.invitations.c
     said, reviewed = tables.current_annotations.c, tables.reviews.c
     events = tables.events.c
     return {
         "person": who._asdict(),
         "tokens": _rows(connection, tokens.person, person, tokens.name, tokens.created, tokens.until, tokens.used),
         "sessions": _rows(connection, sessions.person, person, sessions.created, sessions.until),
+        "invitations": _rows(connection, links.by, person, links.created, links.role, links.until, links.used),
         "annotations": _rows(connection, said.person, person, said.document, said.revision, said.at, said.spans),
         "reviews": _rows(connection, reviewed.person, person, reviewed.document, reviewed.at, reviewed.spans),
         "events": [

@@ -20,9 +20,9 @@ from sqlalchemy import Connection, delete, func, select
 from quorate.service.database import tables
 from quorate.service.database.engine import upsert
 from quorate.service.people import digest
-from quorate.service.problems import BusyError, InvalidError, TooManyError
+from quorate.service.problems import BusyError, InvalidError, RefusedError, TooManyError
 
-__all__ = ["Attempt", "SlowWork", "begin_attempt", "end_attempt", "hashed", "is_right", "wait_after"]
+__all__ = ["Attempt", "SlowWork", "begin_attempt", "end_attempt", "has_password", "hashed", "is_right", "wait_after"]
 
 T = TypeVar("T")
 _SHORTEST, _LONGEST = 10, 1_000
@@ -92,9 +92,20 @@ def is_right(attempt: Attempt, password: str) -> bool:
     return attempt.person is not None
 
 
+def has_password(connection: Connection, person: str) -> bool:
+    """Whether somebody logs in by a password, and not at a provider alone."""
+    return _kept(connection, person) is not None
+
+
 def end_attempt(connection: Connection, attempt: Attempt) -> None:
-    """The password was right: nothing is counted any more."""
+    """The password was right: nothing is counted any more; :class:`RefusedError` if it was changed meanwhile."""
+    if attempt.person is None or _kept(connection, attempt.person) != attempt.kept:
+        raise RefusedError("the password was changed a moment ago (use the new one)")
     connection.execute(delete(tables.login_attempts).where(tables.login_attempts.c.login == attempt.login))
+
+
+def _kept(connection: Connection, person: str) -> str | None:
+    return connection.execute(select(tables.people.c.password).where(tables.people.c.id == person)).scalar()
 
 
 def _forget(connection: Connection, now: float) -> None:

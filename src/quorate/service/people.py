@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 import time
 import unicodedata
@@ -17,7 +18,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from cryptography.fernet import Fernet
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from quorate.corpus.profiles import Kind as PersonKind
 from quorate.corpus.profiles import Profile
@@ -33,7 +34,9 @@ __all__ = [
     "change_person",
     "check_not_erased",
     "digest",
+    "end_access",
     "erase",
+    "find_by_folded_names",
     "find_person",
     "find_subject",
     "knows_secret",
@@ -47,6 +50,11 @@ __all__ = [
 
 _TRIED = 20  # people: one of them may have come from elsewhere
 _LONGEST_NAME = 200
+# What is shown as nothing, joins, or turns text round: what Unicode calls default ignorable, and a few like it.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 class Role(StrEnum):
@@ -82,7 +90,12 @@ class Person(NamedTuple):
 
 
 def digest(secret: bytes, what: str) -> str:
-    """What a name is found by: it cannot be turned back, nor guessed without the secret."""
+    """What a name is found by, however it is written: it cannot be turned back, nor guessed without the secret."""
+    return _digest_of_folded(secret, " ".join(_INVISIBLE.sub("", what).split()))
+
+
+def _digest_of_folded(secret: bytes, what: str) -> str:
+    """What a name is found by with its blanks and all that nobody sees, as versions up to 0.11 kept it."""
     folded = unicodedata.normalize("NFKC", what).casefold().strip()
     return hmac.new(secret, folded.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
@@ -103,7 +116,29 @@ def knows_secret(connection: Connection, secret: bytes) -> bool:
     query = select(tables.people.c.id, tables.people.c.login).where(tables.people.c.login.is_not(None))
     logins = {row.id: row.login for row in connection.execute(query.order_by(tables.people.c.created).limit(_TRIED))}
     names = [(one.name, logins[one.id]) for one in people_of(connection) if one.id in logins and one.name]
-    return not names or any(login in (digest(secret, name), _digest_as_written(secret, name)) for name, login in names)
+    made = (digest, _digest_as_written, _digest_of_folded)
+    return not names or any(login == make(secret, name) for name, login in names for make in made)
+
+
+def find_by_folded_names(connection: Connection, secret: bytes) -> list[Person]:
+    """Have people found by their names who were added when blanks and what nobody sees counted in them.
+
+    Those whose name is taken then cannot log in by it any more: it was made to look like another's.
+    """
+    table = tables.people
+    there = {row.login: row.id for row in connection.execute(select(table.c.login, table.c.id))}
+    without: list[Person] = []
+    for person in people_of(connection):
+        before, login = _digest_of_folded(secret, person.name), digest(secret, person.name)
+        if before == login or there.get(before) != person.id:
+            continue
+        if login in there and person.role is not None:
+            without.append(person)
+            continue
+        login = _digest_as_written(secret, person.name) if login in there else login
+        connection.execute(update(table).where(table.c.id == person.id).values(login=login))
+        there[login] = person.id
+    return without
 
 
 def add_person(
@@ -122,11 +157,15 @@ def add_person(
     """Add somebody, and say under which id; :class:`ConflictError` if the name is taken.
 
     A ``profile`` says what they are, how far they are trusted, and with whom they err. ``login`` is what they are
-    found by, if not by their name however it is written.
+    found by, if not by their name however it is written. Whoever logs in has a name without anything that nobody sees;
+    others are called what files call them.
     """
     kind = PersonKind.PERSON if profile is None else profile.kind
     name = name.strip()
-    if not name or len(name) > _LONGEST_NAME or any(unicodedata.category(each) == "Cc" for each in name):
+    has_control = any(unicodedata.category(each) == "Cc" for each in name)
+    if role is not None:
+        name = unicodedata.normalize("NFC", " ".join(_INVISIBLE.sub("", name).split()))
+    if not name or len(name) > _LONGEST_NAME or has_control:
         raise InvalidError(f"a name has 1 to {_LONGEST_NAME} characters, and no control characters")
     login = login or digest(secret, name)
     if connection.execute(select(tables.people.c.id).where(tables.people.c.login == login)).first():
@@ -155,24 +194,32 @@ def add_person(
 
 
 def set_password(connection: Connection, person: str, password_hash: str) -> None:
-    """Give somebody a new password (as :mod:`quorate.service.passwords` keeps it); wherever they are logged in ends."""
+    """Give somebody a new password (as :mod:`quorate.service.passwords` keeps it); what the old one opened ends."""
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(password=password_hash))
-    connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
-    _end_links(connection, person)
-
-
-def _end_links(connection: Connection, person: str) -> None:
-    """Let links for a new password of somebody's be good no more: they were made for who they were then."""
-    connection.execute(delete(tables.invitations).where(tables.invitations.c.person == person))
+    end_access(connection, person)
+    _end_links(connection, tables.invitations.c.person == person)
 
 
 def set_subject(connection: Connection, secret: bytes, person: str, subject: str) -> None:
-    """Let somebody log in by a provider of logins from now on, as who they are there."""
+    """Let somebody log in by a provider of logins from now on, as who they are there, instead of by a password."""
     value = _subject_digest(secret, subject)
     table = tables.people
     if connection.execute(select(table.c.id).where(table.c.subject == value, table.c.id != person)).first():
         raise ConflictError("somebody else here logs in with this account (use another)")
-    connection.execute(update(table).where(table.c.id == person).values(subject=value))
+    connection.execute(update(table).where(table.c.id == person).values(subject=value, password=None))
+    end_access(connection, person)
+    _end_links(connection, tables.invitations.c.person == person)
+
+
+def end_access(connection: Connection, person: str) -> None:
+    """Log somebody out in every browser, and end their tokens."""
+    for table in (tables.sessions, tables.tokens):
+        connection.execute(delete(table).where(table.c.person == person))
+
+
+def _end_links(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Let links be good no more that were made for who somebody was then, or by who they were."""
+    connection.execute(delete(tables.invitations).where(which))
 
 
 def find_subject(connection: Connection, secret: bytes, subject: str) -> Person | None:
@@ -256,9 +303,9 @@ def change_person(connection: Connection, person: str, changes: Mapping[str, Any
     if not values:
         return
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(**values))
-    if values.get("active") is False or "role" in values:
-        connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
-        _end_links(connection, person)
+    if values.get("active") is False or values.get("role", before.role) != before.role:
+        end_access(connection, person)
+        _end_links(connection, (tables.invitations.c.person == person) | (tables.invitations.c.by == person))
     append(connection, Kind.PERSON_CHANGED, person=by, body={"person": person, **values})
 
 
@@ -274,8 +321,8 @@ def erase(connection: Connection, person: str, *, by: str) -> None:
     if find_person(connection, person).role is Role.ADMIN:
         _check_not_last_admin(connection, person)
     connection.execute(delete(tables.personal_keys).where(tables.personal_keys.c.person == person))
-    for table in (tables.sessions, tables.tokens, tables.invitations):
-        connection.execute(delete(table).where(table.c.person == person))
+    end_access(connection, person)
+    _end_links(connection, (tables.invitations.c.person == person) | (tables.invitations.c.by == person))
     login = select(tables.people.c.login).where(tables.people.c.id == person).scalar_subquery()
     connection.execute(delete(tables.login_attempts).where(tables.login_attempts.c.login == login))
     gone = {"login": None, "subject": None, "password": None, "personal": None, "active": False, "role": None}

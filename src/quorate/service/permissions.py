@@ -12,7 +12,7 @@ from quorate.service.people import Role
 from quorate.service.problems import NotFoundError
 from quorate.service.sessions import Who
 
-__all__ = ["ABOUT", "EVERYBODY", "PAGES", "ROUTES", "own_or"]
+__all__ = ["ABOUT", "BROWSER_ONLY", "EVERYBODY", "PAGES", "ROUTES", "own_or"]
 
 EVERYBODY: Final = None
 """Also who is not logged in."""
@@ -118,6 +118,9 @@ ROUTES: dict[str, Role | None] = {
     "erase_person": Role.ADMIN,
     "erase_from_page": Role.ADMIN,
 }
+
+BROWSER_ONLY = frozenset({"make_token", "make_token_from_page"})
+"""What no token is good for: one that was stolen would otherwise never end."""
 
 PAGES: tuple[tuple[str, str, Role], ...] = (
     ("Annotate", "/annotate", Role.ANNOTATOR),

@@ -10,6 +10,8 @@ __all__ = [
     "InvalidError",
     "NotFoundError",
     "NotLoggedInError",
+    "OverlapError",
+    "ReauthenticationError",
     "RefusedError",
     "RequestError",
     "StalePageError",
@@ -35,6 +37,12 @@ class InvalidError(RequestError):
     code = "invalid"
 
 
+class OverlapError(InvalidError):
+    """Spans overlap that must not in this project."""
+
+    code = "overlap"
+
+
 class NotLoggedInError(RequestError):
     """Nobody is logged in, or no longer."""
 
@@ -47,6 +55,12 @@ class RefusedError(RequestError):
 
     status = 403
     code = "refused"
+
+
+class ReauthenticationError(RefusedError):
+    """It takes more than a session: the password again, or a new login."""
+
+    code = "reauthenticate"
 
 
 class StalePageError(RefusedError):

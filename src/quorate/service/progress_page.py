@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -14,12 +14,21 @@ from quorate.service.auditing import Audit, audits_of
 from quorate.service.database import tables
 from quorate.service.events import Kind
 from quorate.service.live.ticks import failure
+from quorate.service.people import people_of
 from quorate.service.people_page import IMPORTED
 
-__all__ = ["Progress", "progress_of"]
+__all__ = ["Overlap", "Progress", "progress_of"]
 
 _DAYS = 30
 _DAY = 86_400
+
+
+class Overlap(NamedTuple):
+    """Spans of a person's in a document that must not overlap: what is said of them, as *LOC “Bath” overlaps …*."""
+
+    document: str
+    name: str
+    told: str
 
 
 class Progress(NamedTuple):
@@ -28,7 +37,8 @@ class Progress(NamedTuple):
     ``agreement`` is that of the annotators at the last fit (Krippendorff's alpha). ``by_labels`` says how many
     documents have so many labels; ``days`` how many labels were saved on each day; ``outlook`` what more labels should
     add, as it was last worked out (:mod:`quorate.service.live.outlook`);
-    ``failure`` why the last fit failed, if it did.
+    ``failure`` why the last fit failed, if it did. In ``overlapping`` documents spans overlap although they must not;
+    some of them are in ``overlaps``. In ``rare`` documents spans overlap as they hardly do elsewhere.
     """
 
     version: int
@@ -44,6 +54,10 @@ class Progress(NamedTuple):
     outlook: Mapping[str, Any] | None
     audited: Audit | None
     failure: str | None
+    overlapping: int
+    overlaps: tuple[Overlap, ...]
+    rare: int
+    rare_documents: tuple[str, ...]
 
 
 def progress_of(connection: Connection, now: float | None = None) -> Progress:
@@ -66,7 +80,8 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
     spans = connection.execute(select(held.spans, held.known)).all()
     lent = tables.assignments.c
     leases = select(func.count()).select_from(tables.assignments).where(lent.state == "leased", lent.until > now)
-    fit = _last(connection, "refit")
+    fit, told = _last(connection, "refit"), _last(connection, "refit", "update") or {}
+    overlaps, rare = (told.get(name, {"documents": 0, "some": []}) for name in ("overlaps", "rare"))
     return Progress(
         int(connection.execute(select(func.max(tables.snapshots.c.version))).scalar() or 0),
         sum(many for _, many in by_labels),
@@ -81,13 +96,38 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
         _last(connection, "outlook"),
         next((one for one in audits_of(connection) if one.result is not None), None),
         failure(connection),
+        overlaps["documents"],
+        _overlaps(connection, overlaps["some"]),
+        rare["documents"],
+        tuple(row.id for row in _documents(connection, rare["some"])),
     )
 
 
-def _last(connection: Connection, kind: str) -> Mapping[str, Any] | None:
-    """What the last snapshot of a kind tells."""
+def _overlaps(connection: Connection, told: Sequence[Mapping[str, Any]]) -> tuple[Overlap, ...]:
+    documents = {row.number: row for row in _documents(connection, {one["document"] for one in told})}
+    names = {person.id: person.name for person in people_of(connection, {one["person"] for one in told})}
+    found = []
+    for one in told:
+        row = documents[one["document"]]
+        span, other = (
+            None if place is None else f"{place['label']} “{row.text[place['start'] : place['end']]}”"
+            for place in (one["span"], one["other"])
+        )
+        what = f"{span} lies on too many others" if other is None else f"{span} overlaps {other}"
+        found.append(Overlap(row.id, names.get(one["person"], one["person"]), what))
+    return tuple(found)
+
+
+def _documents(connection: Connection, numbers: Collection[int]) -> Sequence[Any]:
+    table = tables.documents.c
+    query = select(table.number, table.id, table.text).where(table.number.in_(numbers)).order_by(table.number)
+    return connection.execute(query).all() if numbers else ()
+
+
+def _last(connection: Connection, *kinds: str) -> Mapping[str, Any] | None:
+    """What the last snapshot of these kinds tells."""
     table = tables.snapshots.c
-    query = select(table.summary).where(table.kind == kind).order_by(table.version.desc()).limit(1)
+    query = select(table.summary).where(table.kind.in_(kinds)).order_by(table.version.desc()).limit(1)
     found: Mapping[str, Any] | None = connection.execute(query).scalar()
     return found
 

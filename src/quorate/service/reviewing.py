@@ -18,7 +18,7 @@ from quorate.corpus.spans import CharSpan
 from quorate.service.annotating import annotated
 from quorate.service.database import tables
 from quorate.service.disputes import Word, open_places, words_on
-from quorate.service.documents import SpanRecord, char_span, check_spans, document_record
+from quorate.service.documents import SpanRecord, char_span, check_overlaps, check_spans, document_record
 from quorate.service.events import Event, Kind, find
 from quorate.service.people import Role, write_personal
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
@@ -234,6 +234,8 @@ def decide(connection: Connection, who: Who, given: Given, settings: ServiceSett
     words = words_on(connection, given.document)
     _check_may(connection, who, given, document, words, settings)
     accepted = given.accepted and _is_consensus(connection, given, spans)
+    if not accepted:  # layers of a consensus may cross
+        check_overlaps(spans, settings.overlaps, lambda: document["tokens"])
     others = [word for word in words if word.person != who.person]
     disputed = bool(open_places(document, [*others, Word(who.person, spans, given.adjudicates)]))
     blind = settings.blind and not given.adjudicates and not _may_have_seen(connection, who.person, given.document)

@@ -5,6 +5,7 @@ These stand outside of the application (:func:`guarded`), so that they hold for 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping
 
@@ -12,8 +13,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quorate.limits import size_in_words
+from quorate.service import patience
 
-__all__ = ["CONTENT_SECURITY_POLICY", "AllowedHosts", "BodyLimit", "SecurityHeaders", "TooLargeError", "guarded"]
+__all__ = [
+    "CONTENT_SECURITY_POLICY",
+    "AllowedHosts",
+    "BodyLimit",
+    "SecurityHeaders",
+    "TooLargeError",
+    "TooSlowError",
+    "guarded",
+]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -95,8 +105,13 @@ class TooLargeError(Exception):
     """More has come than may; it is seen where an answer had begun by then, and cuts that off."""
 
 
+class TooSlowError(Exception):
+    """No more has come for too long; it is seen where an answer had begun by then, and cuts that off."""
+
+
 class BodyLimit:
-    """Refuses what is longer than ``most`` bytes as soon as that shows: by its header, or while it comes in.
+    """Refuses what is longer than ``most`` bytes as soon as that shows, by its header or while it comes in; and what
+    does not come in.
 
     ``larger`` are limits of their own for paths that begin so, as those of uploads do.
     """
@@ -110,33 +125,44 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         most = next((size for path, size in self._larger.items() if scope["path"].startswith(path)), self._most)
+        too_large = (413, "too-large", f"more than {size_in_words(most)} (send less at once)")
+        too_slow = (408, "too-slow", f"nothing more came for {patience.PATIENCE:g} s (send it again)")
         said = Headers(scope=scope).get("content-length", "")
-        too_large, started, got = said.isdecimal() and int(said[:20]) > most, False, 0
+        refusal = too_large if said.isdecimal() and int(said[:20]) > most else None
+        started, whole, got = False, False, 0
 
         async def receive_up_to_the_limit() -> Message:
-            nonlocal got, too_large
-            message = await receive()
+            nonlocal got, refusal, whole
+            if whole:  # what comes now is that the other side has gone
+                return await receive()
+            try:
+                async with asyncio.timeout(patience.PATIENCE):
+                    message = await receive()
+            except TimeoutError:
+                refusal = too_slow
+                raise TooSlowError from None
             got += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
             if got > most:
-                too_large = True
+                refusal = too_large
                 raise TooLargeError
             return message
 
-        async def send_unless_too_large(message: Message) -> None:
+        async def send_unless_refused(message: Message) -> None:
             nonlocal started
-            if too_large and not started:
+            if refusal is not None and not started:
                 return  # what the application makes of a body that was cut off: ours to answer
             started = True
             await send(message)
 
-        if not too_large:
+        if refusal is None:
             try:
-                await self._app(scope, receive_up_to_the_limit, send_unless_too_large)
+                await self._app(scope, receive_up_to_the_limit, send_unless_refused)
             except Exception:
-                if not too_large or started:
+                if refusal is None or started:
                     raise
-        if too_large and not started:
-            await _refuse(scope, send, 413, "too-large", f"more than {size_in_words(most)} (send less at once)")
+        if refusal is not None and not started:
+            await _refuse(scope, send, *refusal)
 
 
 def _name(host: str) -> str:

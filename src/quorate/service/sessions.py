@@ -20,7 +20,6 @@ __all__ = [
     "bearer_of",
     "begin_session",
     "end_session",
-    "end_sessions",
     "find_invitation",
     "invite",
     "make_token",
@@ -42,7 +41,7 @@ _ID = 16  # characters of the digest of a link, by which it is spoken of
 
 # Asked with every request, and so put together once.
 _OF_BROWSER = (
-    select(tables.people.c.id, tables.people.c.role, tables.sessions.c.csrf)
+    select(tables.people.c.id, tables.people.c.role, tables.sessions.c.csrf, tables.sessions.c.created)
     .join(tables.people, tables.people.c.id == tables.sessions.c.person)
     .where(
         tables.sessions.c.digest == bindparam("secret"),
@@ -54,11 +53,15 @@ _OF_BROWSER = (
 
 
 class Who(NamedTuple):
-    """Somebody who is logged in, in a browser (with a token against forged requests) or by an API token."""
+    """Somebody who is logged in: by an API token, or in a browser.
+
+    A browser has a token against forged requests, and is logged in ``since`` a time.
+    """
 
     person: str
     role: Role
     csrf: str | None
+    since: float | None = None
 
 
 class Invitation(NamedTuple):
@@ -69,11 +72,12 @@ class Invitation(NamedTuple):
 
 
 class OpenInvitation(NamedTuple):
-    """A link that nobody has used yet: what it is for, and until when; its ``id`` is not what opens it."""
+    """A link that nobody has used yet: what it is for, who made it, until when; its ``id`` is not what opens it."""
 
     id: str
     role: Role
     person: str | None
+    by: str | None
     created: float
     until: float
 
@@ -117,28 +121,19 @@ def end_session(connection: Connection, token: str) -> None:
     connection.execute(delete(tables.sessions).where(tables.sessions.c.digest == _digest(token)))
 
 
-def end_sessions(connection: Connection, person: str) -> None:
-    """Log somebody out in every browser."""
-    connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
-
-
 def who_has_session(connection: Connection, token: str) -> Who | None:
     """Whose browser this is, if its session goes on."""
     row = connection.execute(_OF_BROWSER, {"secret": _digest(token), "now": time.time()}).one_or_none()
-    return None if row is None or row.role is None else Who(row.id, Role(row.role), row.csrf)
+    return None if row is None or row.role is None else Who(row.id, Role(row.role), row.csrf, row.created)
 
 
-def make_token(connection: Connection, person: str, name: str, days: float | None = None) -> tuple[str, str]:
+def make_token(connection: Connection, person: str, name: str, days: float) -> tuple[str, str]:
     """An API token: its id, and the token, which is shown once."""
     if not name.strip() or len(name) > 128:
         raise InvalidError("a token needs a name of 1 to 128 characters, to know it again")
     token, id, now = _TOKEN + secrets.token_urlsafe(32), secrets.token_hex(8), time.time()
-    until = None if days is None else now + 86_400 * days
-    connection.execute(
-        insert(tables.tokens).values(
-            id=id, digest=_digest(token), person=person, name=name.strip(), created=now, until=until
-        )
-    )
+    row = {"id": id, "digest": _digest(token), "person": person, "name": name.strip(), "created": now}
+    connection.execute(insert(tables.tokens).values(**row, until=now + 86_400 * days))
     return id, token
 
 
@@ -152,14 +147,12 @@ def remove_token(connection: Connection, person: str, id: str) -> None:
 def who_has_token(connection: Connection, token: str) -> Who | None:
     """Whose program this is, if its token is good."""
     query = (
-        select(tables.people.c.id, tables.people.c.role, tables.tokens.c.until)
+        select(tables.people.c.id, tables.people.c.role)
         .join(tables.people, tables.people.c.id == tables.tokens.c.person)
-        .where(tables.tokens.c.digest == _digest(token), tables.people.c.active)
+        .where(tables.tokens.c.digest == _digest(token), tables.tokens.c.until > time.time(), tables.people.c.active)
     )
     row = connection.execute(query).one_or_none()
-    if row is None or row.role is None or (row.until is not None and row.until < time.time()):
-        return None
-    return Who(row.id, Role(row.role), None)
+    return None if row is None or row.role is None else Who(row.id, Role(row.role), None)
 
 
 def who_asks(connection: Connection, authorization: str, cookie: str | None) -> Who | None:
@@ -184,14 +177,15 @@ def note_use(connection: Connection, token: str) -> None:
     connection.execute(update(tables.tokens).where(tables.tokens.c.digest == _digest(token)).values(used=time.time()))
 
 
-def invite(connection: Connection, role: Role, person: str | None = None) -> str:
-    """A secret for a link, good once within a week."""
+def invite(connection: Connection, role: Role, person: str | None = None, *, by: str | None = None) -> str:
+    """A secret for a link, good once within a week, as long as whoever made it is here in the role that they have."""
     token, now = secrets.token_urlsafe(24), time.time()
     connection.execute(
         insert(tables.invitations).values(
             digest=_digest(token),
             role=role.value,
             person=person,
+            by=by,
             created=now,
             until=now + 86_400 * _INVITATION_DAYS,
         )
@@ -227,11 +221,13 @@ def use_invitation(connection: Connection, token: str) -> None:
 def open_invitations(connection: Connection) -> list[OpenInvitation]:
     """The links that are good still, the newest first."""
     table = tables.invitations.c
-    query = select(table.digest, table.role, table.person, table.created, table.until).where(
+    query = select(table.digest, table.role, table.person, table.by, table.created, table.until).where(
         table.used.is_(None), table.until > time.time()
     )
     rows = connection.execute(query.order_by(table.created.desc(), table.digest))
-    return [OpenInvitation(row.digest[:_ID], Role(row.role), row.person, row.created, row.until) for row in rows]
+    return [
+        OpenInvitation(row.digest[:_ID], Role(row.role), row.person, row.by, row.created, row.until) for row in rows
+    ]
 
 
 def revoke_invitation(connection: Connection, id: str) -> None:

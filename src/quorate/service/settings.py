@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quorate.corpus.overlaps import OverlapRule
 from quorate.errors import SettingsError
 from quorate.project.settings_file import LabelStudioProject
 
-__all__ = ["LabelStudioSettings", "QueueSettings", "ReviewSettings", "ServiceSettings"]
+__all__ = ["FitSettings", "LabelStudioSettings", "QueueSettings", "ReviewSettings", "ServiceSettings"]
 
 _FOLDER = Path(".quorate", "serve")
 _SECRET_VARIABLE = "QUORATE_SECRET"
@@ -76,6 +77,27 @@ class ReviewSettings:
 
 
 @dataclass(frozen=True)
+class FitSettings:
+    """How long a fit of the live consensus may take, and how many bytes of memory, before it is stopped.
+
+    Without ``memory``, four fifths of what was free when the fit began.
+
+    >>> FitSettings(seconds=0).check()
+    Traceback (most recent call last):
+    ...
+    quorate.errors.SettingsError: fit-seconds 0 is not a time (give a positive number)
+    """
+
+    seconds: float = 600.0
+    memory: int | None = None
+
+    def check(self) -> None:
+        """:class:`SettingsError` if they make no sense."""
+        if not self.seconds > 0:
+            raise SettingsError(f"fit-seconds {self.seconds:g} is not a time (give a positive number)")
+
+
+@dataclass(frozen=True)
 class LabelStudioSettings:
     """Which projects of Label Studio are kept in step, after how many seconds they are asked again.
 
@@ -102,9 +124,11 @@ class ServiceSettings:
     """All that the processes of a service are told.
 
     ``labels`` are those that people choose from; ``suggestions`` shows them the consensus as they annotate, which
-    sways them, and is off; ``blind`` hides it from reviewers until they have looked. ``origin`` is the address
+    sways them, and is off; ``blind`` hides it from reviewers until they have looked. ``overlaps`` says which spans of
+    one annotator may overlap, and ``fits`` when a fit is stopped. ``origin`` is the address
     that browsers use, if a proxy stands before the service. A session ends ``session_hours`` after the login, or
-    ``idle_hours`` after the last request. ``oidc`` has the options of the provider of logins, if there is one.
+    ``idle_hours`` after the last request; a token ``token_days`` after it was made, or earlier. ``oidc`` has the
+    options of the provider of logins, if there is one.
 
     >>> ServiceSettings(Path("project")).database
     'sqlite:///project/.quorate/serve/service.db'
@@ -120,10 +144,13 @@ class ServiceSettings:
     blind: bool = True
     queue: QueueSettings = field(default_factory=QueueSettings)
     reviews: ReviewSettings = field(default_factory=ReviewSettings)
+    overlaps: OverlapRule = field(default_factory=OverlapRule)
+    fits: FitSettings = field(default_factory=FitSettings)
     label_studio: LabelStudioSettings = field(default_factory=LabelStudioSettings)
     upload_limit: int = 256 * 1024 * 1024
     session_hours: float = 12.0
     idle_hours: float = 4.0
+    token_days: int = 90
     webhook_hosts: tuple[str, ...] = ()
     oidc: Mapping[str, str] = field(default_factory=dict)
 

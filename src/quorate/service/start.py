@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
@@ -21,9 +22,10 @@ from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import count_documents
 from quorate.service.importing import import_corpus
-from quorate.service.people import Role, knows_secret
+from quorate.service.people import Role, find_by_folded_names, knows_secret
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
+from quorate.storage.files.unfinished import sweep
 from quorate.wording import counted
 
 __all__ = ["begin", "invitation"]
@@ -46,10 +48,12 @@ def begin(
     Label Studio that the project's file names.
     """
     settings.make_folder()
+    _sweep(settings)
     database = Database.open(settings.database)
     try:
         settings, told = _linked(settings, file)
         _check_secret(settings, database)
+        told += _fold_names(settings, database)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
@@ -57,7 +61,7 @@ def begin(
         if file is not None and settings.label_studio.projects:  # they bring their tasks themselves
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
-            told.append(_take_in(settings, database, file, reading or {}))
+            told += _take_in(settings, database, file, reading or {})
         if has_admin:
             return settings, [*told, f"open {settings.address}"]
         token = database.change(_first_link)
@@ -65,6 +69,13 @@ def begin(
         return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
+
+
+def _sweep(settings: ServiceSettings) -> None:
+    """Remove what processes that were killed had begun to write: backups, exports, the project's files."""
+    sweep(settings.root)
+    for folder, _, _ in os.walk(Store(settings.root).folder):
+        sweep(Path(folder))
 
 
 def _check_secret(settings: ServiceSettings, database: Database) -> None:
@@ -76,6 +87,13 @@ def _check_secret(settings: ServiceSettings, database: Database) -> None:
                 f"{where}: not the secret that this database was made with, so that nobody could log in "
                 "(put the right one there, or into QUORATE_SECRET)"
             )
+
+
+def _fold_names(settings: ServiceSettings, database: Database) -> list[str]:
+    """Have everybody found by their name as it is folded now, and say of whom that cannot be."""
+    without = database.change(lambda connection: find_by_folded_names(connection, settings.secret()))
+    why = "looks like the name of another, so that nobody can log in by it (invite them again under another name)"
+    return [f"{person.name!r} ({person.id}) {why}" for person in without]
 
 
 def _first_link(connection: Connection) -> str:
@@ -120,8 +138,8 @@ def invitation(settings: ServiceSettings, role: str) -> str:
 
 def _take_in(
     settings: ServiceSettings, database: Database, file: SettingsFile | None, reading: Mapping[str, Any]
-) -> str:
-    """Import the project's files, or without a project the sample."""
+) -> list[str]:
+    """Import the project's files, or without a project the sample; and what is to be said of them."""
     if file is None:
         layers, names = Layers.alone(_with_room(sample())), "the sample"
     else:
@@ -131,11 +149,12 @@ def _take_in(
         except InputError as error:
             raise InputError(f"the project's files cannot be served: {error}") from None
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
-    found = import_corpus(database, settings.secret(), layers, source=names)
-    return (
+    found = import_corpus(database, settings.secret(), layers, source=names, rule=settings.overlaps)
+    came = (
         f"{counted(found.documents, 'document')} with {counted(found.labels, 'label')} of "
         f"{counted(found.annotators, 'annotator')} from {names}"
     )
+    return [came, *found.notes]
 
 
 def _with_room(corpus: Corpus) -> Corpus:

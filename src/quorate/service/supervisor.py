@@ -14,17 +14,23 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess, parent_process
+from multiprocessing.process import BaseProcess
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from quorate.errors import SettingsError
+from quorate.service.patience import notice_who_is_gone
+from quorate.service.processes import end_with_supervisor, leave_a_core
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["listen", "supervise"]
+if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+
+__all__ = ["listen", "server_of", "supervise"]
 
 _SWITCH = 0.0005  # seconds that a thread may go on while another waits: one that writes waits after every statement
 _PATIENCE = 20.0  # seconds that a process has to end by itself
@@ -43,6 +49,7 @@ def listen(settings: ServiceSettings) -> socket.socket:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         _bind(taken, (settings.host, settings.port))
+        notice_who_is_gone(taken)
         taken.listen(512)
     except OSError as error:
         taken.close()
@@ -152,14 +159,8 @@ def follow(settings: ServiceSettings) -> None:
 
     end_with_supervisor()
     sys.setswitchinterval(_SWITCH)
-    _leave_a_core()
+    leave_a_core()
     worker.follow(settings)
-
-
-def _leave_a_core() -> None:
-    """Keep this process off one core, where there are several: those who save are answered there."""
-    if hasattr(os, "sched_setaffinity") and len(cores := os.sched_getaffinity(0)) > 1:
-        os.sched_setaffinity(0, cores - {min(cores)})
 
 
 def stay_in_step(settings: ServiceSettings) -> None:
@@ -173,16 +174,23 @@ def stay_in_step(settings: ServiceSettings) -> None:
 
 def answer(settings: ServiceSettings, taken: socket.socket) -> None:
     """The process that answers."""
-    import uvicorn
-
     from quorate.service.app import create_app
-    from quorate.service.guard import guard
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
     end_with_supervisor()
     sys.setswitchinterval(_SWITCH)
     app = create_app(settings)
     _keep_what_is_loaded()
+    server_of(app, settings).run(sockets=[taken])
+    sys.exit(0)
+
+
+def server_of(app: FastAPI, settings: ServiceSettings) -> uvicorn.Server:
+    """What answers requests for an application."""
+    import uvicorn
+
+    from quorate.service.guard import guard
+    from quorate.service.protocol import Patient
 
     class Server(uvicorn.Server):
         """Lets go of those who listen to news as soon as it is told to stop: they would hold it up."""
@@ -194,30 +202,17 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
 
     config = uvicorn.Config(
         guard(app, settings),
+        http=Patient,
+        ws="none",
         log_level="warning",
         access_log=False,
         proxy_headers=settings.origin is not None,
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    Server(config).run(sockets=[taken])
-    sys.exit(0)
+    return Server(config)
 
 
 def _keep_what_is_loaded() -> None:
     """Look for garbage among what comes from now on: through all that is loaded, it takes a tenth of a second."""
     gc.freeze()
-
-
-def end_with_supervisor() -> None:
-    """Have this process asked to end when the one that looks after it is no more."""
-    threading.Thread(target=_wait_for_its_end, name="quorate-supervised", daemon=True).start()
-
-
-def _wait_for_its_end() -> None:
-    supervisor, forked_by = parent_process(), os.getppid()
-    assert supervisor is not None
-    # Without the process that forked this one, the supervisor cannot see this one any more, and starts another.
-    while supervisor.is_alive() and os.getppid() == forked_by:
-        supervisor.join(1.0)
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 
@@ -38,6 +39,7 @@ def write(into: Path) -> None:
                 packed.add(folder, ".")
         if has("quorate.service"):
             back_up(Path(name, "service"), into / "backup.zip")
+            keep_service(Path(name, "kept"), into / "service.tar.gz")
 
 
 def has(module: str) -> bool:
@@ -62,6 +64,40 @@ def back_up(folder: Path, into: Path) -> None:
     database.change(lambda connection: add_person(connection, settings.secret(), "Ann", role=Role.ADMIN))
     database.close()
     write_backup(settings, into)
+
+
+def keep_service(folder: Path, into: Path) -> None:
+    """The folder of a service with people, tokens and open invitations: its database and its secret."""
+    from sqlalchemy import insert
+
+    from quorate.service import passwords, people
+    from quorate.service.database import tables
+    from quorate.service.database.engine import Database
+    from quorate.service.settings import ServiceSettings
+
+    folder.mkdir()
+    settings = ServiceSettings(folder)
+    settings.make_folder()
+    database = Database.open(settings.database)
+    names = {"Ann": people.Role.ADMIN, "adm": people.Role.MANAGER, "adm\u200b": people.Role.ANNOTATOR}
+    names |= {"Zo\u200dë": people.Role.ANNOTATOR}
+    ends = {"no end": None, "ten years": 1.8e9 + 3_650 * 86_400, "past": 1e9}
+    far = 9e9
+
+    def fill(connection: Any) -> None:
+        kept = passwords.hashed("correct horse battery")
+        for name, role in names.items():
+            person = people.add_person(connection, settings.secret(), name, role=role, password_hash=kept)
+            for told, until in ends.items():
+                row = {"id": f"{person[2:8]}{told[:4]}", "digest": f"{person} {told}", "person": person, "name": told}
+                connection.execute(insert(tables.tokens).values(**row, created=1.79e9, until=until))
+            link = insert(tables.invitations).values(digest=f"{person} invites", role=role.value)
+            connection.execute(link.values(created=1.79e9, until=far))
+
+    database.change(fill)
+    database.close()
+    with tarfile.open(into, "w:gz") as packed:
+        packed.add(folder, ".")
 
 
 if __name__ == "__main__":

@@ -76,8 +76,11 @@ class Database:
         return cls(_engine(url, derived=derived))
 
     @classmethod
-    def open(cls, url: str) -> Database:
-        """Open a database, make it if it is a file that is not there, and bring its tables up to date."""
+    def open(cls, url: str, version: str | None = None) -> Database:
+        """Open a database, make it if it is a file that is not there, and bring its tables up to date.
+
+        ``version``: no further than this, for what an earlier version of the service wrote.
+        """
         try:
             address = make_url(url)
         except ArgumentError:
@@ -92,7 +95,7 @@ class Database:
                 raise SettingsError(f"{folder}: cannot be made: {error.strerror} (may it be written?)") from None
         database = cls.at(url)
         try:
-            migrate(database.engine)
+            migrate(database.engine, version)
         except DBAPIError as error:
             database.close()
             shown = address.render_as_string(hide_password=True)

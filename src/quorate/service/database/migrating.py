@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from quorate.errors import SettingsError
 
-__all__ = ["LOCK", "migrate", "newest"]
+__all__ = ["LOCK", "knows", "migrate", "newest", "upgrade", "version_of"]
 
 LOCK = 0x71756F72
 """Who changes things on PostgreSQL takes it, so that others wait: any number that nobody else has."""
@@ -16,41 +16,51 @@ LOCK = 0x71756F72
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
-def migrate(engine: Engine) -> None:
-    """Make the tables, or change them to what this version needs."""
+def migrate(engine: Engine, to: str | None = None) -> None:
+    """Make the tables, or change them to what this version needs; for a backup, ``to`` what an earlier one needed."""
     with engine.connect() as connection:
-        if _version(connection) == newest():
+        if version_of(connection) == (to or newest()):
             return
     with engine.connect().execution_options(writes=True) as connection, connection.begin():
         if connection.dialect.name != "sqlite":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-        _upgrade(connection)
+        upgrade(connection, to)
 
 
 def newest() -> str:
-    """The version that the tables of this code have: a migration's file begins with its number."""
-    return max(path.name[:4] for path in (_MIGRATIONS / "versions").glob("[0-9]*.py"))
+    """The version that the tables of this code have."""
+    return max(_versions())
 
 
-def _version(connection: Connection) -> str | None:
+def knows(version: str) -> bool:
+    """Whether there are tables of this version here."""
+    return version in _versions()
+
+
+def version_of(connection: Connection) -> str | None:
+    """The version that the tables of a database have; ``None`` before there are any."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, to: str | None = None) -> None:
+    """Change the tables within a transaction: to what this version needs, or to an earlier one."""
     # Loaded here, as it takes longer than all else that happens when a process of the service starts.
     from alembic import command
     from alembic.config import Config
-    from alembic.script import ScriptDirectory
 
-    current = _version(connection)
-    if current == newest():  # another process was faster
+    current, wanted = version_of(connection), to or newest()
+    if current is not None and not knows(current):
+        raise SettingsError("the database is of a newer version (upgrade quorate)")
+    if current is not None and current >= wanted:  # another process was faster
         return
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
-        raise SettingsError("the database is of a newer version (upgrade quorate)")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, wanted)
+
+
+def _versions() -> set[str]:
+    """The versions that there are: a migration's file begins with its number."""
+    return {path.name[:4] for path in (_MIGRATIONS / "versions").glob("[0-9]*.py")}

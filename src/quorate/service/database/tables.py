@@ -239,7 +239,7 @@ tokens = Table(
     _person(nullable=False),
     Column("name", String(128), nullable=False),
     Column("created", Float, nullable=False),
-    Column("until", Float),
+    Column("until", Float, nullable=False),
     Column("used", Float),
     Index("ix_tokens_person", "person"),
 )
@@ -250,6 +250,7 @@ invitations = Table(
     Column("digest", String(64), primary_key=True),
     Column("role", String(16), nullable=False),
     Column("person", String(32), ForeignKey("people.id")),  # who is to choose a new password, or nobody yet
+    Column("by", String(32), ForeignKey("people.id")),  # who made it; nobody: it was made on the command line
     Column("created", Float, nullable=False),
     Column("until", Float, nullable=False),
     Column("used", Float),

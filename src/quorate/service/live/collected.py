@@ -8,34 +8,42 @@ about those who labelled them; they are not in the consensus that is given out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
 from quorate.corpus.decisions import Decision, Review, settle
+from quorate.corpus.overlaps import OverlapRule, Overlaps, conflict, part
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan
-from quorate.errors import InputError
-from quorate.formats.layering import Layer
+from quorate.formats.layering import Layer, Layering, named
 from quorate.formats.layers import Layers
 from quorate.service.database import tables
 from quorate.service.documents import (
     GivenDocument,
+    assembled,
     corpus_of,
-    have_overlap,
-    layers_of,
     marked_documents,
     profiles_of,
 )
 
-__all__ = ["Collected", "Entry"]
+__all__ = ["Collected", "Entry", "Overlap"]
 
 _REVIEW = "review of "  # before the id of a reviewer; no id of an annotator has blanks
 _AT_ONCE = 500  # documents that one query names
+_TOLD = 20  # spans of one annotator in a document that overlap although they must not, of which it is told
 _ALONE = ""  # the name of the only layer, where nothing overlaps
+
+
+class Overlap(NamedTuple):
+    """A span of somebody's that overlaps although it must not, and so is in no layer; and the one that counts."""
+
+    person: str
+    span: CharSpan
+    other: CharSpan | None
 
 
 class Entry(NamedTuple):
@@ -80,10 +88,15 @@ class Entry(NamedTuple):
 class Collected:
     """All documents, by number; ``labels`` are those of all of them, a document by an annotator each.
 
-    ``layers`` are those that spans were dealt into because some overlap; ``None`` if none does.
+    ``layers`` are those that spans are dealt into where they may overlap; ``None`` if one holds all that is combined.
+    They follow from what stands, however it came about. ``overlaps`` are, by document, spans that overlap although they
+    must not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rule: OverlapRule | None = None) -> None:
+        self._rule = OverlapRule() if rule is None else rule
+        self._layering = Layering[int]()
+        self.overlaps: dict[int, list[Overlap]] = {}
         self.entries: dict[int, Entry] = {}
         self.labels = 0
         self.layers: dict[str, Layer] | None = None
@@ -93,32 +106,21 @@ class Collected:
         """Read everything, and who is no person."""
         self.read_people(connection)
         purposes = _purposes(connection, None)
-        given = list(_with_reviews(connection, None))
-        self.layers, self.entries, self.labels = None, {}, 0
-        if any(map(have_overlap, given)):
-            layers = layers_of(given)
-            self.layers = dict(layers.held)
-        else:
-            layers = Layers.alone(corpus_of(given))
-        self._take(layers, purposes)
+        self.entries, self.labels, self.overlaps, self._layering = {}, 0, {}, Layering()
+        given = self._allowed(_with_reviews(connection, None))
+        self.layers = self._layers_with(given)
+        self._take(self._dealt(given), purposes)
 
     def read(self, connection: Connection, numbers: Collection[int]) -> bool:
-        """Read these documents again; whether the layers did for them: if not, everything was read and dealt again."""
+        """Read these documents again; whether the layers are the same: if not, everything was read and dealt again."""
         wanted = sorted(numbers)
         for first in range(0, len(wanted), _AT_ONCE):
             some = wanted[first : first + _AT_ONCE]
-            given = list(_with_reviews(connection, some))
-            if self.layers is None and any(map(have_overlap, given)):
+            given = self._allowed(_with_reviews(connection, some))
+            if self._layers_with(given) != self.layers:
                 self.read_all(connection)
                 return False
-            try:
-                layers = Layers.alone(corpus_of(given)) if self.layers is None else layers_of(given, self.layers)
-            except InputError:
-                if self.layers is None:
-                    raise
-                self.read_all(connection)
-                return False
-            self._take(layers, _purposes(connection, some))
+            self._take(self._dealt(given), _purposes(connection, some))
         return True
 
     def read_new(self, connection: Connection) -> bool:
@@ -157,6 +159,50 @@ class Collected:
             for layer, tags in entry.known.items():
                 found[layer][entry.document.id] = tags
         return found
+
+    @property
+    def rare(self) -> list[int]:
+        """The documents in which spans overlap as they hardly do elsewhere, so that only the longer is combined."""
+        return sorted(self._layering.needing_rare)
+
+    def _allowed(self, given: Iterable[GivenDocument]) -> list[GivenDocument]:
+        """The documents with the spans that may be there together; of the others, :attr:`overlaps` tells."""
+        found = []
+        for one in given:
+            marked, against = one.marked, list[Overlap]()
+            kept = dict(marked.annotations)
+            for name, spans in marked.annotations.items():
+                rule = self._rule_of(name)
+                own, left = part(spans, rule, marked.offsets or ()) if len(spans) > 1 else (spans, [])
+                if left:
+                    kept[name] = sorted(own)
+                    against += [Overlap(name, *conflict(span, own, rule)) for span in left[:_TOLD]]
+            self.overlaps.pop(marked.source.line, None)
+            if against:
+                self.overlaps[marked.source.line] = against
+            if self._rule.allowed is not Overlaps.NONE:  # otherwise one sequence of tags keeps the longer
+                one = one._replace(marked=replace(marked, annotations=kept))
+            found.append(one)
+        return found
+
+    def _rule_of(self, name: str) -> OverlapRule:
+        """What somebody's spans may do; a reviewer who accepts a consensus in layers may accept spans that cross."""
+        accepts = name.startswith(_REVIEW) and self._rule.allowed is Overlaps.NESTED
+        return self._rule._replace(allowed=Overlaps.ANY) if accepts else self._rule
+
+    def _layers_with(self, given: Sequence[GivenDocument]) -> dict[str, Layer] | None:
+        """The layers to combine, now that these documents are as they are."""
+        if self._rule.allowed is Overlaps.NONE:
+            return None
+        for one, placed in zip(given, assembled(given).placed(), strict=True):
+            decided = [name for name in placed.annotations if name.startswith(_REVIEW)]
+            self._layering.put(one.marked.source.line, placed, decided)
+        held = self._layering.layers()
+        combined = [layer for layer in held if layer not in self._layering.rare]
+        return named(combined) if len(combined) > 1 else None
+
+    def _dealt(self, given: Sequence[GivenDocument]) -> Layers:
+        return Layers.alone(corpus_of(given)) if self.layers is None else assembled(given).layers(self.layers)
 
     def _take(self, layers: Layers, purposes: Mapping[int, str]) -> None:
         for documents in zip(*layers.values(), strict=True):

@@ -1,4 +1,4 @@
-"""What is told of a fit beside its consensus: how far annotators agree, and who can be trusted with what."""
+"""What is reported beside a consensus: agreement, who can be trusted with what, and spans that must not overlap."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from quorate.corpus.spans import CharSpan
 from quorate.evaluate.describe import agreement_of
 from quorate.result.annotators import AnnotatorSummary
 from quorate.result.habits import SpanHabits
 from quorate.result.layers import LayeredResult
+from quorate.service.live.collected import Collected, Overlap
 from quorate.service.live.fitting import Fitted, Row
 
-__all__ = ["counts_of", "summary_of"]
+__all__ = ["counts_of", "overlaps_of", "summary_of"]
 
+_MOST_TOLD = 20  # overlaps, and documents
 _SHARES = ("found", "exact", "precision", "invented", "coverage")
 
 
@@ -30,6 +33,28 @@ def counts_of(rows: Mapping[int, Row]) -> dict[str, int]:
         "spans": sum(len(row.spans) for row in every),
         "known": sum(row.known for row in every),
     }
+
+
+def overlaps_of(collected: Collected) -> dict[str, Any]:
+    """Spans that overlap although they must not, and documents in which they overlap as hardly anywhere else."""
+    every = [(number, one) for number, own in sorted(collected.overlaps.items()) for one in own]
+    rare = collected.rare
+    return {
+        "overlaps": {
+            "documents": len(collected.overlaps),
+            "some": [_overlap(number, one) for number, one in every[:_MOST_TOLD]],
+        },
+        "rare": {"documents": len(rare), "some": rare[:_MOST_TOLD]},
+    }
+
+
+def _overlap(number: int, one: Overlap) -> dict[str, Any]:
+    told = {"document": number, "person": one.person.rpartition(" ")[2], "span": _span(one.span)}
+    return told | {"other": None if one.other is None else _span(one.other)}
+
+
+def _span(span: CharSpan) -> dict[str, Any]:
+    return {"start": span.start, "end": span.end, "label": span.label}
 
 
 def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:

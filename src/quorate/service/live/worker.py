@@ -1,9 +1,10 @@
 """The process that keeps the consensus alive: it follows what happens, updates its model, and fits it again when due.
 
 Whatever people save is in the consensus a moment later, by an update that looks at the documents that changed alone.
-Fits, and what everybody should label next, are worked out in a thread aside, so that updates go on meanwhile; what came
-while a fit was under way is updated into it when it is there. Nothing of this is needed to save: the worker reads the
-table of events like anybody else. Killed at any moment, it starts again from the database.
+Fits are made in a process of their own, which is stopped if one takes more than it may, and what everybody should label
+next in a thread aside, so that updates go on meanwhile; what came while a fit was under way is updated into it when it
+is there. Nothing of this is needed to save: the worker reads the table of events like anybody else. Killed at any
+moment, it starts again from the database.
 """
 
 from __future__ import annotations
@@ -17,22 +18,26 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
+from quorate.corpus.tags import OUTSIDE
 from quorate.errors import QuorateError
 from quorate.estimators.layered import LayeredModel
+from quorate.formats.layers import Layers
 from quorate.service.database.engine import Database
 from quorate.service.delivering import Courier, outgoing_of
 from quorate.service.events import Event, Kind, events_after, last_event
 from quorate.service.live.collected import Collected, Entry
-from quorate.service.live.fitting import Fitted, Row, combine, fit, rows_of
+from quorate.service.live.fitting import Fitted, KnownTags, Row, combine, fit, rows_of
+from quorate.service.live.limited import FitStoppedError, Limited
 from quorate.service.live.outlook import outlook_of
 from quorate.service.live.pace import Pace
 from quorate.service.live.publish import Publisher, Ranked, Rows
 from quorate.service.live.queueing import Desk, queues_of, staff_of
-from quorate.service.live.summary import counts_of, summary_of
+from quorate.service.live.summary import counts_of, overlaps_of, summary_of
 from quorate.service.live.ticks import failure
 from quorate.service.problems import BusyError
 from quorate.service.settings import ServiceSettings
@@ -49,6 +54,7 @@ _RETRY = 60.0  # seconds until a fit that failed is tried again
 _LOOK_SHARE = 20.0  # times as long as a look ahead took, until the next
 _RANK_SHARE = 10.0  # times as long as queues took to work out, until they are worked out again
 
+_NEVER = repeat(None)  # the tags of somebody who says nothing
 _ABOUT_LABELS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDRAWN)
 _ABOUT_DECISIONS = (Kind.REVIEW_DECIDED, Kind.REVIEW_WITHDRAWN)
 _ABOUT_PEOPLE = (Kind.PERSON_ADDED, Kind.PERSON_CHANGED, Kind.PERSON_ERASED)
@@ -68,7 +74,7 @@ def follow(settings: ServiceSettings) -> None:
     try:
         database = Database.at(settings.database, derived=True)
         Courier(database, settings.secret(), outgoing_of(settings)).start(stopping)
-        follower = Follower(settings, database, aside=_in_thread, looks_ahead=True)
+        follower = Follower(settings, database, aside=_in_thread, fits=Limited(settings.fits), looks_ahead=True)
         while not stopping.is_set():
             if not follower.step():
                 stopping.wait(_LOOK)
@@ -101,6 +107,25 @@ def _at_once(work: Callable[[], T]) -> Future[T]:
     return future
 
 
+class _Made(NamedTuple):
+    """What a fit gave."""
+
+    fitted: Fitted
+    rows: dict[int, Row]
+    summary: dict[str, Any]
+
+
+def _made(entries: list[Entry], layers: Layers, known: KnownTags) -> _Made:
+    """Fit, and say what is to be given out."""
+    fitted = fit(layers, known)
+    result = fitted.model.result_
+    return _Made(fitted, rows_of(entries, result), summary_of(fitted, result))
+
+
+def _here(compute: Callable[..., T], *given: Any) -> T:
+    return compute(*given)
+
+
 class _Refit(NamedTuple):
     """What a fit gave, and the last event that it knows of."""
 
@@ -127,8 +152,8 @@ class _Outgoing:
 class Follower:
     """Follows the events of a service. ``step`` does what there is to do now; ``aside`` runs what takes longer.
 
-    Unless ``aside`` is given, everything is done at once, and a step ends when it is done. With ``looks_ahead`` it also
-    works out what more labels should add.
+    Unless ``aside`` is given, everything is done at once, and a step ends when it is done. ``fits`` computes a fit, in
+    another process, say. With ``looks_ahead`` it also works out what more labels should add.
     """
 
     def __init__(
@@ -137,14 +162,16 @@ class Follower:
         database: Database,
         *,
         aside: Aside = _at_once,
+        fits: Callable[..., _Made] = _here,
         clock: Callable[[], float] = time.monotonic,
         looks_ahead: bool = False,
     ) -> None:
         self._looks_ahead, self._look_due, self._look_next = looks_ahead, False, 0.0
         self._looking: Future[tuple[dict[str, Any] | None, float]] | None = None
         self._settings, self._database, self._aside, self._clock = settings, database, aside, clock
+        self._fits = fits
         self._publisher = Publisher(database)
-        self._collected = Collected()
+        self._collected = Collected(settings.overlaps)
         with database.read() as connection:
             self.event = last_event(connection)
             self._collected.read_all(connection)
@@ -206,8 +233,10 @@ class Follower:
         self._lost |= lost
         self._changed |= numbers
         self._since |= numbers
+        # An update cannot take out of the model what it has learned.
+        must = must or bool(lost) or any(_took_back(before[n], self._collected.entries[n]) for n in numbers)
         if about or must:
-            self._pace.happened(len(about), must=must or bool(lost))
+            self._pace.happened(len(about), must=must)
 
     def _begin_fit(self, aside: Aside) -> bool:
         if self._fit is not None or self._outgoing is not None:
@@ -223,9 +252,8 @@ class Follower:
         event = self.event
 
         def work() -> _Refit:
-            fitted = fit(layers, known)
-            result = fitted.model.result_
-            return _Refit(fitted, event, labels, rows_of(entries, result), summary_of(fitted, result))
+            made = self._fits(_made, entries, layers, known)
+            return _Refit(made.fitted, event, labels, made.rows, made.summary)
 
         self._pace.begun()
         self._since = set()
@@ -241,7 +269,8 @@ class Follower:
             done = ended.result()
         except Exception as error:  # whatever it was, updates go on, and those who look after it are told
             _log.warning("the consensus was not fitted again: %s", error, exc_info=not isinstance(error, _EXPECTED))
-            self._pace.failed(_RETRY, self._clock())
+            is_stopped = isinstance(error, FitStoppedError)  # the next may take as long
+            self._pace.failed(max(_RETRY, self._settings.fits.seconds) if is_stopped else _RETRY, self._clock())
             self._tell_failure(f"{error}" if isinstance(error, QuorateError) else f"{type(error).__name__}: {error}")
             return True
         self._model = done.fitted.model
@@ -265,7 +294,8 @@ class Follower:
         self._publisher.put(waiting)
         if waiting:
             return True
-        self._publisher.tell("refit", refit.event, {**counts_of(self._publisher.rows), **refit.summary})
+        told = {**counts_of(self._publisher.rows), **overlaps_of(self._collected), **refit.summary}
+        self._publisher.tell("refit", refit.event, told)
         self._outgoing, self._rank_due, self._look_due = None, True, self._looks_ahead
         return True
 
@@ -288,7 +318,8 @@ class Follower:
             self._pace.happened(0, must=True)
         if self._outgoing is not None:
             self._outgoing.leave_out(rows)
-        self._publisher.tell("update", self.event, counts_of(_after(self._publisher.rows, rows)), rows)
+        told = {**counts_of(_after(self._publisher.rows, rows)), **overlaps_of(self._collected)}
+        self._publisher.tell("update", self.event, told, rows)
         return True
 
     def _rank(self) -> bool:
@@ -352,6 +383,23 @@ class Follower:
 def _has_lost(before: Entry | None, now: Entry) -> bool:
     """Whether somebody's labels of a document are gone, which an update cannot take out of the model."""
     return before is not None and not before.document.annotations.keys() <= now.document.annotations.keys()
+
+
+def _took_back(before: Entry | None, now: Entry) -> bool:
+    """Whether a mark or a decision does not stand any more, from which the model has learned."""
+    if before is None:
+        return False
+    if before.documents.keys() != now.documents.keys():
+        return True
+    for layer, own in before.documents.items():
+        known = before.known.get(layer, ())
+        if any(tag not in (None, other) for tag, other in zip(known, now.known.get(layer, _NEVER), strict=False)):
+            return True
+        for name, tags in own.annotations.items():
+            others = now.documents[layer].annotations.get(name, _NEVER)
+            if any(tag not in (None, OUTSIDE, other) for tag, other in zip(tags, others, strict=False)):
+                return True
+    return False
 
 
 def _still(model: LayeredModel | None) -> LayeredModel | None:

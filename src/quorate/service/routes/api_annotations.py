@@ -87,7 +87,10 @@ async def save_annotation(given: Save, service: ServiceOf, who: WhoAsks) -> Ackn
     spans = [span.model_dump() for span in given.spans]
     save = annotating.Given(given.id, given.document, spans, given.seconds, given.client)
     labels, least = service.settings.labels, service.settings.queue.per_document_min
-    saved = await service.changed(lambda connection: annotating.save(connection, who.person, save, labels, least=least))
+    rule = service.settings.overlaps
+    saved = await service.changed(
+        lambda connection: annotating.save(connection, who.person, save, labels, rule=rule, least=least)
+    )
     return Acknowledged.model_validate(saved._asdict())
 
 
@@ -122,7 +125,8 @@ def withdraw_annotation(service: ServiceOf, who: WhoAsks, document: int, given: 
 @router.post("/annotations/{document}/undo", response_model_exclude_none=True)
 def undo_annotation(service: ServiceOf, who: WhoAsks, document: int, given: Change) -> Acknowledged:
     """Go back to what you said of a document before, as a new revision."""
-    saved = service.change(lambda connection: annotating.undo(connection, who.person, document, given.id))
+    rule = service.settings.overlaps
+    saved = service.change(lambda connection: annotating.undo(connection, who.person, document, given.id, rule=rule))
     return Acknowledged.model_validate(saved._asdict())
 
 

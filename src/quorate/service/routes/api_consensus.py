@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, tu
 from quorate.service.database import tables
 from quorate.service.people import Role
 from quorate.service.problems import InvalidError, NotFoundError
-from quorate.service.routes.common import Limit, ServiceOf, WhoAsks
+from quorate.service.routes.common import Limit, ServiceOf, SpanOut, WhoAsks
 
 _OF_PEOPLE = ("annotators", "sources")  # what a fit says of people
 router = APIRouter(prefix="/api/v1", tags=["consensus"])
@@ -49,12 +49,29 @@ class ConsensusPage(BaseModel):
     next: str | None
 
 
+class Overlap(BaseModel):
+    """A span that must not overlap another; `person` is for managers."""
+
+    document: int
+    person: str | None
+    span: SpanOut
+    other: SpanOut | None
+
+
+class Overlaps(BaseModel):
+    """How many documents have spans that must not overlap, and some of these."""
+
+    documents: int = 0
+    some: list[Overlap] = []
+
+
 class Progress(BaseModel):
     """How far it is: what there is now, and what the last fit told.
 
     `version` is the last that was given out, and `event` the last event that it knows of. `fit` has the
     annotators' `agreement` (Krippendorff's alpha, null where nothing can be compared), and each annotator's habits with
-    95 % intervals; it is null before the first.
+    95 % intervals; it is null before the first. `overlaps` are spans of one annotator that overlap although they must
+    not: in how many documents, and some of them, each with the longer one that counts (null: too many share a word).
     """
 
     version: int
@@ -65,6 +82,7 @@ class Progress(BaseModel):
     spans: int
     known: int
     fit: dict[str, Any] | None
+    overlaps: Overlaps
 
 
 @router.get("/consensus")
@@ -112,13 +130,19 @@ def progress(service: ServiceOf, who: WhoAsks) -> Progress:
         if last is not None:
             counts = {name: last["summary"][name] for name in counts}
         told = None if fit is None else {"version": fit["version"], "at": fit["at"], **fit["summary"]}
-        if told is not None and not who.role.may(Role.MANAGER):
-            told = {name: value for name, value in told.items() if name not in _OF_PEOPLE}
+        overlaps = Overlaps() if last is None else Overlaps.model_validate(last["summary"].get("overlaps", {}))
+        if told is not None:
+            told = {name: value for name, value in told.items() if name not in ("overlaps", "rare")}
+        if not who.role.may(Role.MANAGER):
+            told = told and {name: value for name, value in told.items() if name not in _OF_PEOPLE}
+            for one in overlaps.some:
+                one.person = None
         return Progress(
             version=0 if newest is None else newest["version"],
             event=0 if last is None else last["event"],
             at=None if last is None else last["at"],
             fit=told,
+            overlaps=overlaps,
             **counts,
         )
 

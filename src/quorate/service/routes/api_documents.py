@@ -165,6 +165,7 @@ def import_file(
         by=who.person,
         purpose=purpose,
         source=name,
+        rule=service.settings.overlaps,
         least=service.settings.queue.per_document_min,
     )
     return Added(**{**found._asdict(), "notes": [*layers.corpus.notes, *found.notes]})
@@ -188,6 +189,7 @@ def export_annotations(
     note = {"what": what, "format": format, "names": names}
     service.change(lambda connection: append(connection, Kind.EXPORTED, person=who.person, body=note))
     with ExitStack() as holds:
-        path = holds.enter_context(written(content, format))  # now, so that whatever it cannot hold is said in an error
+        # now, so that whatever it cannot hold is said in an error
+        path = holds.enter_context(written(content, format, service.settings.folder))
         sent = BackgroundTask(holds.pop_all().close)
         return FileResponse(path, filename=f"{what}{path.suffix}", media_type=_BYTES, background=sent)

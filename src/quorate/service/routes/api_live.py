@@ -3,22 +3,47 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from quorate.service.live.ticks import Tick, Ticks
 from quorate.service.people import Role
+from quorate.service.problems import TooManyError
 from quorate.service.routes.common import ServiceOf, WhoAsks
 from quorate.service.sessions import who_asks
 
 router = APIRouter(prefix="/api/v1", tags=["consensus"])
 
+MOST_STREAMS = 10
+"""Of one person at once: a browser has one for each page that is looked at, a program one."""
 _HEARTBEAT = 15.0  # seconds
 _AGAIN = 2_000  # milliseconds until a browser that lost the stream asks again
+
+
+class Stream(StreamingResponse):
+    """A stream that counts among those of a person for as long as it is open."""
+
+    def __init__(self, open_streams: Counter[str], person: str, content: AsyncIterator[str]) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(content, media_type="text/event-stream", headers=headers)
+        self._open, self._person = open_streams, person
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; :class:`TooManyError` if the person has as many as may be."""
+        if self._open[self._person] >= MOST_STREAMS:
+            raise TooManyError(f"you have {MOST_STREAMS} streams open (close one)", _HEARTBEAT)
+        self._open[self._person] += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._open[self._person] -= 1
+            self._open += Counter()  # forget those at 0
 
 
 @router.get("/live", response_class=StreamingResponse)
@@ -54,8 +79,7 @@ async def live(
             else:
                 yield ": still here\n\n"
 
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
+    return Stream(request.app.state.streams, who.person, stream())
 
 
 def events_of(tick: Tick, *, is_reviewer: bool) -> list[str]:

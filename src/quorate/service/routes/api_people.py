@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
+from starlette.concurrency import run_in_threadpool
 
 from quorate.service import people, sessions
 from quorate.service.database import tables
 from quorate.service.own_data import data_of
 from quorate.service.people import Person, PersonKind, Role
 from quorate.service.permissions import own_or
-from quorate.service.problems import RefusedError
-from quorate.service.routes.common import ServiceOf, WhoAsks
+from quorate.service.problems import ConflictError, InvalidError, RefusedError
+from quorate.service.routes.common import Service, ServiceOf, WhoAsks
+from quorate.service.routes.reauthentication import reauthenticated
 from quorate.service.sessions import Who
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
+Password = Annotated[str, Field(max_length=1_000, repr=False, description="Your own, again, where that is needed.")]
 
 
 class PersonOut(BaseModel):
@@ -41,6 +45,7 @@ class PersonChange(BaseModel):
     active: bool | None = None
     cost: Annotated[float | None, Field(gt=0, le=1e9)] = None
     most: Annotated[int | None, Field(ge=0, le=1_000_000_000)] = None
+    own_password: Password = ""
 
 
 class Invite(BaseModel):
@@ -49,6 +54,7 @@ class Invite(BaseModel):
     model_config = ConfigDict(extra="forbid")
     role: Role = Role.ANNOTATOR
     person: str | None = None
+    own_password: Password = ""
 
 
 class InvitationOut(BaseModel):
@@ -58,21 +64,26 @@ class InvitationOut(BaseModel):
 
 
 class OpenInvitationOut(BaseModel):
-    """A link that was made and nobody has used yet; ``person`` is who is to choose a new password with it."""
+    """A link that nobody has used yet; `person` is who is to choose a new password with it, `by` who made it."""
 
     id: str
     role: Role
     person: str | None
+    by: str | None
     created: float
     until: float
 
 
 class TokenIn(BaseModel):
-    """A token for a program: a name to know it by, and for how many days it is good."""
+    """A token for a program: a name to know it by, for how many days it is good (unless given, as many as may be).
+
+    `password` is yours, once more; whoever has none here must have logged in within the last ten minutes.
+    """
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=128)]
-    days: Annotated[float | None, Field(gt=0, le=3_650)] = None
+    days: Annotated[float | None, Field(gt=0)] = None
+    password: Password = ""
 
 
 class TokenOut(BaseModel):
@@ -81,7 +92,7 @@ class TokenOut(BaseModel):
     id: str
     name: str
     created: float
-    until: float | None
+    until: float
     used: float | None
 
 
@@ -113,15 +124,28 @@ def own_data(service: ServiceOf, who: WhoAsks) -> dict[str, Any]:
 
 
 @router.patch("/people/{person}")
-def change_person(service: ServiceOf, who: WhoAsks, person: str, change: PersonChange) -> PersonOut:
-    """Change somebody's role, cost or limit, or let them in no more."""
+async def change_person(service: ServiceOf, who: WhoAsks, person: str, change: PersonChange) -> PersonOut:
+    """Change somebody's role, cost or limit, or let them in no more.
+
+    To make a manager or an admin of them takes a browser's session, and your password again.
+    """
+    values = change.model_dump(exclude_unset=True, exclude={"own_password"})
+
+    def look(connection: Connection) -> Role | None:
+        _check_above(connection, who, person, change.role)
+        before = people.find_person(connection, person).role
+        return None if change.role is before else change.role
+
+    raised = await run_in_threadpool(service.read, look)
+    confirm = await _confirmed(service, who, raised, change.own_password)
 
     def work(connection: Connection) -> Person:
-        _check_above(connection, who, person, change.role)
-        people.change_person(connection, person, change.model_dump(exclude_unset=True), by=who.person)
+        confirm(connection)
+        _check_unchanged(look(connection), raised)
+        people.change_person(connection, person, values, by=who.person)
         return people.find_person(connection, person)
 
-    return _out(service.change(work))
+    return _out(await service.changed(work))
 
 
 @router.post("/people/{person}/erase")
@@ -138,20 +162,34 @@ def erase_person(service: ServiceOf, who: WhoAsks, person: str) -> PersonOut:
 
 
 @router.post("/invitations")
-def invite_person(service: ServiceOf, who: WhoAsks, given: Invite) -> InvitationOut:
-    """A link for somebody to join with, or to choose a new password."""
+async def invite_person(service: ServiceOf, who: WhoAsks, given: Invite) -> InvitationOut:
+    """A link for somebody to join with, or to choose a new password.
+
+    One for a manager or an admin takes a browser's session, and your password again.
+    """
+
+    def look(connection: Connection) -> Role:
+        if people.find_person(connection, who.person).role is not who.role:
+            raise RefusedError("your role was changed a moment ago (load the page again)")
+        if given.person is None:
+            if not _may_make(who, given.role):
+                raise RefusedError(f"only admins invite {given.role.value}s")
+            return given.role
+        if given.person == who.person:
+            raise RefusedError("this is for others (choose your own new password on the page Account)")
+        people.check_not_erased(connection, given.person)
+        _check_above(connection, who, given.person, None)
+        return people.find_person(connection, given.person).role or Role.ANNOTATOR
+
+    role = await run_in_threadpool(service.read, look)
+    confirm = await _confirmed(service, who, role, given.own_password)
 
     def work(connection: Connection) -> str:
-        role = given.role
-        if given.person is not None:
-            people.check_not_erased(connection, given.person)
-            role = people.find_person(connection, given.person).role or Role.ANNOTATOR
-            _check_above(connection, who, given.person, None)
-        elif not _may_make(who, role):
-            raise RefusedError(f"only admins invite {role.value}s")
-        return sessions.invite(connection, role, given.person)
+        confirm(connection)
+        _check_unchanged(look(connection), role)
+        return sessions.invite(connection, role, given.person, by=who.person)
 
-    return InvitationOut(url=f"{service.settings.address}/invite/{service.change(work)}")
+    return InvitationOut(url=f"{service.settings.address}/invite/{await service.changed(work)}")
 
 
 @router.get("/invitations")
@@ -184,9 +222,19 @@ def list_tokens(service: ServiceOf, who: WhoAsks) -> list[TokenOut]:
 
 
 @router.post("/tokens")
-def make_token(service: ServiceOf, who: WhoAsks, given: TokenIn) -> TokenMade:
-    """A token for a program that acts as you do."""
-    id, token = service.change(lambda connection: sessions.make_token(connection, who.person, given.name, given.days))
+async def make_token(service: ServiceOf, who: WhoAsks, given: TokenIn) -> TokenMade:
+    """A token for a program that acts as you do. It takes a browser's session, and the password again."""
+    most = service.settings.token_days
+    days = most if given.days is None else given.days
+    if days > most:
+        raise InvalidError(f"a token is good for {most} days at most (give fewer)")
+    confirm = await reauthenticated(service, who, given.password)
+
+    def work(connection: Connection) -> tuple[str, str]:
+        confirm(connection)
+        return sessions.make_token(connection, who.person, given.name, days)
+
+    id, token = await service.changed(work)
     return TokenMade(id=id, token=token)
 
 
@@ -194,6 +242,20 @@ def make_token(service: ServiceOf, who: WhoAsks, given: TokenIn) -> TokenMade:
 def remove_token(service: ServiceOf, who: WhoAsks, id: str) -> None:
     """End one of your tokens."""
     service.change(lambda connection: sessions.remove_token(connection, who.person, id))
+
+
+async def _confirmed(service: Service, who: Who, role: Role | None, password: str) -> Callable[[Connection], None]:
+    """Make sure of who makes managers and admins: with what was stolen, nobody is to make what lasts longer."""
+    if role is None or not role.may(Role.MANAGER):
+        return lambda connection: None
+    if who.csrf is None:
+        raise RefusedError("a token is not enough to make managers and admins (log in, and use the page People)")
+    return await reauthenticated(service, who, password)
+
+
+def _check_unchanged(role: Role | None, before: Role | None) -> None:
+    if role is not before:
+        raise ConflictError("somebody else changed this role a moment ago (look again)")
 
 
 def _may_make(who: Who, role: Role) -> bool:

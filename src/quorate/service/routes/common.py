@@ -92,6 +92,11 @@ class Service:
         """What people choose from: the labels that were given, otherwise those that have been used so far."""
         return self.settings.labels or self.read(self._labels_used.look)
 
+    @property
+    def marking(self) -> dict[str, Any]:
+        """What a page needs on which people mark spans: the labels, and which spans may overlap."""
+        return {"labels": self.labels, "overlaps": self.settings.overlaps.allowed.value}
+
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look something up."""
         with self.database.read() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
@@ -10,13 +11,14 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from quorate.errors import QuorateError
-from quorate.service import passwords, people, sessions
-from quorate.service.passwords import Attempt
-from quorate.service.problems import InvalidError
+from quorate.service import passwords, people
+from quorate.service.passwords import has_password
+from quorate.service.problems import InvalidError, ReauthenticationError
 from quorate.service.routes import api_people
 from quorate.service.routes.api_people import TokenIn
 from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
 from quorate.service.routes.pages_session import logged_in
+from quorate.service.routes.reauthentication import FRESH, reauthenticated
 from quorate.service.sessions import Who
 
 router = APIRouter(include_in_schema=False)
@@ -29,19 +31,20 @@ def account_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLResp
 
 
 @router.post("/account/tokens")
-def make_token_from_page(
+async def make_token_from_page(
     request: Request,
     service: ServiceOf,
     who: WhoAsks,
     name: Annotated[str, Form(min_length=1, max_length=128)],
-    days: Annotated[int, Form(ge=1, le=3_650)] = 365,
+    days: Annotated[int | None, Form(ge=1)] = None,
+    password: Annotated[str, Form(max_length=1_000)] = "",
 ) -> HTMLResponse:
     """A token for a program, shown once."""
     try:
-        made = api_people.make_token(service, who, TokenIn(name=name, days=days))
+        made = await api_people.make_token(service, who, TokenIn(name=name, days=days, password=password))
     except QuorateError as error:
-        return _shown(request, service, who, {"message": str(error)}, 422)
-    return _shown(request, service, who, {"token": made.token})
+        return await run_in_threadpool(_shown, request, service, who, {"message": str(error)}, 422)
+    return await run_in_threadpool(_shown, request, service, who, {"token": made.token})
 
 
 @router.post("/account/tokens/{id}/end")
@@ -59,23 +62,17 @@ async def change_password(
     before: Annotated[str, Form(max_length=1_000)],
     password: Annotated[str, Form(max_length=1_000)],
 ) -> Response:
-    """Choose a new password; wherever else one is logged in, that ends."""
-
-    def begin(connection: Connection) -> Attempt:
-        me = people.find_person(connection, who.person)
-        return passwords.begin_attempt(connection, service.secret, me.name)
-
-    attempt = await service.changed(begin)
-    if not await service.slow.run(passwords.is_right, attempt, before):
-        told = {"message": "the old password is not right"}
-        return await run_in_threadpool(_shown, request, service, who, told, 422)
+    """Choose a new password; wherever else one is logged in, that ends, and so do one's tokens."""
     try:
+        if not await run_in_threadpool(service.read, lambda connection: has_password(connection, who.person)):
+            raise InvalidError("this account has no password (a manager can make you a link to choose one)")
+        confirm = await reauthenticated(service, who, before)
         kept = await service.slow.run(passwords.hashed, password)
-    except InvalidError as error:
+    except (InvalidError, ReauthenticationError) as error:
         return await run_in_threadpool(_shown, request, service, who, {"message": str(error)}, 422)
 
     def change(connection: Connection) -> None:
-        passwords.end_attempt(connection, attempt)
+        confirm(connection)
         people.set_password(connection, who.person, kept)
 
     await service.changed(change)
@@ -84,8 +81,8 @@ async def change_password(
 
 @router.post("/account/logout")
 def log_out_everywhere(service: ServiceOf, who: WhoAsks) -> Response:
-    """Log out in every browser."""
-    service.change(lambda connection: sessions.end_sessions(connection, who.person))
+    """Log out in every browser, and end all tokens."""
+    service.change(lambda connection: people.end_access(connection, who.person))
     answer = RedirectResponse("/login", 303)
     settings = service.settings
     answer.delete_cookie(settings.session_cookie, httponly=True, samesite="lax", secure=settings.is_https)
@@ -93,6 +90,12 @@ def log_out_everywhere(service: ServiceOf, who: WhoAsks) -> Response:
 
 
 def _shown(request: Request, service: Service, who: Who, content: dict[str, Any], status: int = 200) -> HTMLResponse:
-    me = service.read(lambda connection: people.find_person(connection, who.person))
-    told = {"me": me, "tokens": api_people.list_tokens(service, who)}
-    return show(request, "account.html", {**told, **content}, status)
+    def look(connection: Connection) -> tuple[people.Person, bool]:
+        return people.find_person(connection, who.person), has_password(connection, who.person)
+
+    me, by_password = service.read(look)
+    told = {"me": me, "tokens": api_people.list_tokens(service, who), "by_password": by_password}
+    fresh = who.since is not None and who.since > time.time() - FRESH
+    return show(
+        request, "account.html", {**told, "fresh": fresh, "days": service.settings.token_days, **content}, status
+    )

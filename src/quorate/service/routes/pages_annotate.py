@@ -23,7 +23,7 @@ _BEGINNING = 80  # characters of a text
 @router.get("/annotate")
 def annotate_page(request: Request, service: ServiceOf) -> HTMLResponse:
     """One document after another."""
-    return show(request, "annotate.html", {"given": {"labels": service.labels, "document": None}})
+    return show(request, "annotate.html", {"given": service.marking | {"document": None}})
 
 
 @router.get("/annotate/saved")
@@ -69,4 +69,4 @@ def annotate_again_page(request: Request, service: ServiceOf, who: WhoAsks, docu
         return {**place, "spans": said["spans"], "training": False}
 
     found = service.read(given)
-    return show(request, "annotate.html", {"given": {"labels": service.labels, "document": found}})
+    return show(request, "annotate.html", {"given": service.marking | {"document": found}})

@@ -40,7 +40,7 @@ def audit_check_page(request: Request, service: ServiceOf, who: WhoAsks) -> Resp
         return _shown(request, service, "What is left to check you annotated yourself: somebody else checks it.")
     if own is None or task is None:
         return RedirectResponse("/audit", 303)
-    given = {"labels": service.labels, "audit": own.id, "document": task._asdict()}
+    given = service.marking | {"audit": own.id, "document": task._asdict()}
     return show(request, "audit_check.html", {"given": given, "audit": own, "checked": checked})
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 
 from quorate.errors import QuorateError
 from quorate.service import people
@@ -21,6 +22,7 @@ from quorate.service.sessions import Who
 from quorate.wording import counted
 
 router = APIRouter(include_in_schema=False)
+Password = Annotated[str, Form(max_length=1_000)]
 
 
 @router.get("/people")
@@ -30,13 +32,16 @@ def people_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLRespo
 
 
 @router.post("/people")
-def invite_from_page(request: Request, service: ServiceOf, who: WhoAsks, role: Annotated[Role, Form()]) -> HTMLResponse:
+async def invite_from_page(
+    request: Request, service: ServiceOf, who: WhoAsks, role: Annotated[Role, Form()], password: Password = ""
+) -> HTMLResponse:
     """A link for somebody to join with, shown once."""
     try:
-        made = api_people.invite_person(service, who, Invite(role=role))
+        made = await api_people.invite_person(service, who, Invite(role=role, own_password=password))
     except QuorateError as error:
-        return _everybody(request, service, who, {"message": str(error)}, 403)
-    return _everybody(request, service, who, {"link": made.url, "invited": role})
+        told = {"message": str(error), "asked": role}
+        return await run_in_threadpool(_everybody, request, service, who, told, 403)
+    return await run_in_threadpool(_everybody, request, service, who, {"link": made.url, "invited": role})
 
 
 @router.post("/people/invitations/{id}/revoke")
@@ -62,7 +67,7 @@ def person_page(request: Request, service: ServiceOf, who: WhoAsks, person: str)
 
 
 @router.post("/people/{person}")
-def change_person_from_page(
+async def change_person_from_page(
     request: Request,
     service: ServiceOf,
     who: WhoAsks,
@@ -71,30 +76,34 @@ def change_person_from_page(
     role: Annotated[Role | None, Form()] = None,
     most: Annotated[str, Form(max_length=12)] = "",
     active: Annotated[bool, Form()] = False,
+    password: Password = "",
 ) -> Response:
     """Change role, cost, limit, or whether they may log in."""
     given: dict[str, Any] = {"cost": cost, "most": most or None}
     if role is not None:
         given |= {"role": role, "active": active}
     try:
-        change = PersonChange(**given)
+        change = PersonChange(**given, own_password=password)
     except ValueError:
-        return _one(request, service, who, person, {"message": f"most: {most!r} is not a number of documents"}, 422)
+        told = {"message": f"most: {most!r} is not a number of documents"}
+        return await run_in_threadpool(_one, request, service, who, person, told, 422)
     try:
-        api_people.change_person(service, who, person, change)
+        await api_people.change_person(service, who, person, change)
     except QuorateError as error:
-        return _one(request, service, who, person, {"message": str(error)}, 409)
+        return await run_in_threadpool(_one, request, service, who, person, {"message": str(error)}, 409)
     return RedirectResponse(f"/people/{person}", 303)
 
 
 @router.post("/people/{person}/password")
-def new_password_from_page(request: Request, service: ServiceOf, who: WhoAsks, person: str) -> HTMLResponse:
+async def new_password_from_page(
+    request: Request, service: ServiceOf, who: WhoAsks, person: str, password: Password = ""
+) -> HTMLResponse:
     """A link for somebody to choose a new password with, shown once."""
     try:
-        made = api_people.invite_person(service, who, Invite(person=person))
+        made = await api_people.invite_person(service, who, Invite(person=person, own_password=password))
     except QuorateError as error:
-        return _one(request, service, who, person, {"message": str(error)}, 403)
-    return _one(request, service, who, person, {"link": made.url})
+        return await run_in_threadpool(_one, request, service, who, person, {"message": str(error)}, 403)
+    return await run_in_threadpool(_one, request, service, who, person, {"link": made.url})
 
 
 @router.post("/people/{person}/erase")
@@ -124,7 +133,9 @@ def _everybody(
     rows.sort(key=lambda row: (row[0].role is None, -row[1].labels, row[0].name.casefold()))
     roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
     names = {person.id: person.name for person, _ in found}
-    invitations = [(one, names.get(one.person or "")) for one in api_people.list_invitations(service, who)]
+    invitations = [
+        (one, names.get(one.person or ""), names.get(one.by or "")) for one in api_people.list_invitations(service, who)
+    ]
     told = {"rows": rows, "roles": roles, "invitations": invitations}
     return show(request, "people.html", {**told, **content}, status)
 
@@ -142,4 +153,5 @@ def _one(
     may = who.role is Role.ADMIN or found.role is None or not found.role.may(Role.MANAGER)
     roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
     told = {"person": found, "figures": own, "drift": course(shares), "roles": roles, "may": may and not erased}
+    told["is_me"] = found.id == who.person
     return show(request, "person.html", {**told, **content}, status)

@@ -24,14 +24,14 @@ _BEGINNING = 80  # characters of a text
 def review_page(request: Request, service: ServiceOf) -> HTMLResponse:
     """One document after another, the least certain first."""
     words = {"go": "Show the consensus", "skip": "Leave it to others", "others": "What annotators say"}
-    given = {"labels": service.labels, "blind": service.settings.blind}
+    given = service.marking | {"blind": service.settings.blind}
     return show(request, "deciding.html", {"page": "Review", "given": given, **words})
 
 
 @router.get("/adjudicate")
 def adjudicate_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLResponse:
     """Where reviewers differ; managers decide even if they are one of them."""
-    given = {"labels": service.labels, "manages": who.role.may(Role.MANAGER)}
+    given = service.marking | {"manages": who.role.may(Role.MANAGER)}
     words = {"go": "Decide", "skip": "Later", "others": "What reviewers say"}
     return show(request, "deciding.html", {"page": "Adjudicate", "given": given, **words})
 

@@ -106,15 +106,16 @@ async def logged_in(request: Request, service: Service, person: str, then: str =
     settings = service.settings
     before = request.cookies.get(settings.session_cookie)
 
-    def begin(connection: Connection) -> str:
+    def begin(connection: Connection) -> tuple[str, str]:
         if before is not None:
             sessions.end_session(connection, before)
-        return sessions.begin_session(connection, person, settings.session_hours, settings.idle_hours)[0]
+        return sessions.begin_session(connection, person, settings.session_hours, settings.idle_hours)
 
-    answer = RedirectResponse(local_path(then), 303)
+    token, csrf = await service.changed(begin)
+    answer = RedirectResponse(local_path(then), 303, {"X-CSRF-Token": csrf})  # for programs, which look at no page
     answer.set_cookie(
         settings.session_cookie,
-        await service.changed(begin),
+        token,
         max_age=int(3_600 * settings.session_hours),
         httponly=True,
         samesite="lax",

@@ -4,14 +4,15 @@
 //   Object.assign(text, { text: "Ada met Bob", tokens: [[0, 3], [4, 7], [8, 11]], labels: [{ name: "PER" }], spans: [] });
 //   text.addEventListener("change", ({ detail }) => save(detail.spans));
 //
-// All offsets that go in or come out are Unicode code points, end exclusive. Spans may nest and overlap.
+// All offsets that go in or come out are Unicode code points, end exclusive. Spans may nest and overlap, unless `overlaps` is "none", or
+// "nested": then a span that must not be there is offered in place of those that are.
 
 import { Bar } from "./spans/bar.js";
 import { h } from "./spans/dom.js";
 import { helpDialog } from "./spans/help.js";
 import { commandOf } from "./spans/keyboard.js";
 import { labelOfKey, withKeys } from "./spans/labels.js";
-import { inOrder, stack } from "./spans/layout.js";
+import { CLASHES, inOrder, stack } from "./spans/layout.js";
 import { Offsets, Units } from "./spans/offsets.js";
 import { followPointer } from "./spans/pointer.js";
 import { TextView, sameMark } from "./spans/view.js";
@@ -22,7 +23,8 @@ import { TextView, sameMark } from "./spans/view.js";
  */
 
 const MOST_UNDO = 500;
-const PROPERTIES = ["text", "tokens", "labels", "spans", "suggestions", "mode", "readonly"];
+const PROPERTIES = ["text", "tokens", "labels", "spans", "suggestions", "overlaps", "mode", "readonly"];
+const NOT_HERE = { none: ["overlap", "Spans may not overlap here."], nested: ["cross", "Spans may only lie inside one another here."] };
 const SELECTED = "quorate-selected"; // the highlight's name in spans.css
 const same = (one, other) => one.start === other.start && one.end === other.end && one.label === other.label;
 
@@ -37,6 +39,8 @@ export class QuorateSpans extends HTMLElement {
   /** @type {Span[]} */ #spans = [];
   /** @type {Span[]} */ #suggestions = [];
   /** @type {"words" | "characters"} */ #mode = "words";
+  /** @type {"none" | "nested" | "any"} */ #overlaps = "any";
+  /** @type {Span | null} a span that is offered in place of others */ #offered = null;
   /** @type {Span[][]} */ #past = [];
   /** @type {Span[][]} */ #future = [];
   /** @type {Mark[]} */ #marks = [];
@@ -107,6 +111,10 @@ export class QuorateSpans extends HTMLElement {
   get suggestions() { return this.#suggestions; }
   set suggestions(suggestions) { this.#suggestions = suggestions || []; this.#invalid(); }
 
+  /** Which spans may overlap: "none", "nested" (one inside another) or "any". */
+  get overlaps() { return this.#overlaps; }
+  set overlaps(overlaps) { this.#overlaps = CLASHES[overlaps] ? overlaps : "any"; }
+
   get mode() { return this.#mode; }
   set mode(mode) { this.#mode = mode === "characters" ? "characters" : "words"; this.#invalid(); }
 
@@ -132,9 +140,11 @@ export class QuorateSpans extends HTMLElement {
       this.#select({ ...range, label: name, suggested: false });
       return this.#say(`${this.#quote(range)} is ${name} already`);
     }
-    this.#current = this.#brush && !old ? null : { ...range, label: name, suggested: false };
-    this.#selecting = false;
-    return this.#commit([...others, span], `${old && !old.suggested ? `${old.label} is now ${name}` : `Marked ${name}`}: ${this.#quote(range)}`);
+    const message = `${old && !old.suggested ? `${old.label} is now ${name}` : `Marked ${name}`}: ${this.#quote(range)}`;
+    return this.#put(span, others, message, () => {
+      this.#current = this.#brush && !old ? null : { ...range, label: name, suggested: false };
+      this.#selecting = false;
+    });
   }
 
   // ---- what is drawn
@@ -164,6 +174,8 @@ export class QuorateSpans extends HTMLElement {
   }
 
   #draw() {
+    this.#offered = null;
+    this.#bar.ask();
     const marks = [...this.#spans.map((span) => this.#mark(span, false)), ...this.#suggestions
       .filter((suggestion) => !this.#spans.some((span) => same(span, suggestion))).map((span) => this.#mark(span, true))];
     this.#marks = marks.filter(({ start, end }) => start < end).sort(inOrder);
@@ -241,9 +253,9 @@ export class QuorateSpans extends HTMLElement {
     this.#head = to;
     this.#selecting = true;
     this.#current = null;
+    this.#draw();
     if (this.#brush) this.mark(this.#brush);
     else this.#say(`Selected ${this.#quote(this.#selected())}`);
-    this.#draw();
   }
 
   #select(mark) {
@@ -286,6 +298,25 @@ export class QuorateSpans extends HTMLElement {
 
   // ---- editing
 
+  /** Put a span beside others; where these must not overlap, offer it in their place: to be asked for once more. */
+  #put(span, others, message, settle) {
+    const against = others.filter((other) => CLASHES[this.#overlaps](span, other));
+    const named = (one) => `${one.label} ${this.#quote(this.#mark(one, false))}`;
+    const those = `${against.slice(0, 2).map(named).join(" and ")}${against.length > 2 ? " and others" : ""}`;
+    if (against.length && !(this.#offered && same(this.#offered, span))) {
+      const [verb, rule] = NOT_HERE[this.#overlaps], question = `${named(span)} would ${verb} ${those}. ${rule}`;
+      this.#offered = span;
+      this.#bar.ask(question, [
+        [against.length > 1 ? "Replace them" : "Replace it", () => this.#put(span, others, message, settle)],
+        ["Leave it", () => { this.#draw(); this.#say("Nothing was changed"); }],
+      ]);
+      return this.#say(`${question} The same once more replaces ${against.length > 1 ? "them" : "it"}.`);
+    }
+    settle();
+    const rest = others.filter((other) => !against.includes(other));
+    return this.#commit([...rest, span], against.length ? `${message}, in place of ${those}` : message);
+  }
+
   #commit(spans, message) {
     this.#past.push(this.#spans);
     if (this.#past.length > MOST_UNDO) this.#past.shift();
@@ -325,8 +356,9 @@ export class QuorateSpans extends HTMLElement {
     if (same(span, this.#span(old)) && !old.suggested) return;
     const others = this.#spans.filter((other) => !same(other, this.#span(old)));
     if (others.some((other) => same(other, span))) return void this.#say(`${this.#quote(range)} is ${old.label} already`);
-    this.#current = { ...range, label: old.label, suggested: false };
-    this.#commit([...others, span], `${old.label} is now ${this.#quote(range)}`);
+    this.#put(span, others, `${old.label} is now ${this.#quote(range)}`, () => {
+      this.#current = { ...range, label: old.label, suggested: false };
+    });
   }
 
   // ---- the bar
@@ -429,6 +461,7 @@ export class QuorateSpans extends HTMLElement {
   }
 
   #leave() {
+    if (this.#offered) { this.#draw(); this.#say("Nothing was changed"); return true; }
     if (this.#current) {
       this.#reach(this.#current);
       this.#current = null;

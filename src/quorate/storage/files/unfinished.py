@@ -1,9 +1,9 @@
 """Files and folders on their way to a place, written beside it under a name of their own.
 
 While one is written its process holds a lock on it. The lock goes when the process goes, however it ends, and belongs
-to no number that another process may get: so what nobody holds is litter of a run that was killed, and the next run to
-the same place removes it. What other machines left on a shared disk stays, as their locks may not be seen here; on
-Windows, which opens no folder to lock it, everything stays.
+to no number that another process may get: so what nobody holds is litter of a run that was killed. The next run to the
+same place removes it, and a service when it starts (:func:`sweep`). What other machines left on a shared disk stays, as
+their locks may not be seen here; on Windows, which opens no folder to lock it, everything stays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from quorate.storage.files.locks import locked_by_us
 
-__all__ = ["beside"]
+__all__ = ["beside", "sweep"]
 
 _SUFFIX = ".part"
 _LOCKS = sys.platform != "win32"  # which opens no folder, and renames nothing that is open
@@ -39,7 +39,7 @@ def beside(target: Path, *, folder: bool = False) -> Iterator[Path]:
     ['out.txt']
     """
     if _LOCKS:
-        _sweep(target)
+        sweep(target.parent, target.name)
         path, lock = _held(target, folder)
     else:
         path, lock = _made(target, folder), None
@@ -77,16 +77,30 @@ def _made(target: Path, folder: bool) -> Path:
 
 def _prefix(target: Path) -> str:
     """How names of this machine's unfinished files for a place begin."""
-    return f".{target.name}.{zlib.crc32(platform.node().encode()):08x}-"
+    return f".{target.name}.{_machine()}-"
 
 
-def _sweep(target: Path) -> None:
-    """Remove what killed runs left at this place."""
-    litter = re.compile(re.escape(_prefix(target)) + r"\w{8}" + re.escape(_SUFFIX))
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove from a folder what killed runs left of the files and folders that were to be there, or of one of them.
+
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     litter = _made(Path(place, "out.txt"), folder=False)
+    ...     sweep(Path(place))
+    ...     os.listdir(place)
+    []
+    """
+    if not _LOCKS:
+        return
+    begins = rf"\..+\.{_machine()}-" if name is None else re.escape(_prefix(folder / name))
+    litter = re.compile(begins + r"\w{8}" + re.escape(_SUFFIX))
     with suppress(OSError):
-        for name in os.listdir(target.parent):
-            if litter.fullmatch(name):
-                _remove_if_free(target.parent / name)
+        for found in os.listdir(folder):
+            if litter.fullmatch(found):
+                _remove_if_free(folder / found)
 
 
 def _remove_if_free(path: Path) -> None:

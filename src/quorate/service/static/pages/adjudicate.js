@@ -22,7 +22,7 @@ function begin(spans) {
 
 function show(found) {
   task = found;
-  put(text, task, given.labels, "Adjudicate");
+  put(text, task, given, "Adjudicate");
   if (!task) return;
   const places = task.places.map(({ start, end }) => `“${Array.from(task.text).slice(start, end).join("")}”`);
   say(`Reviewers differ on ${places.join(", ")}.`);

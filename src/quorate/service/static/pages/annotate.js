@@ -32,7 +32,7 @@ function show(task) {
   element("save").disabled = !task;
   if (!task) { Object.assign(text, EMPTY); element("name").textContent = "Annotate"; return; }
   Object.assign(text, {
-    text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })),
+    text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), overlaps: given.overlaps,
     spans: draftOf("annotation", task.number) || task.spans || [], suggestions: task.suggestions || [],
   });
   element("name").textContent = task.training ? `To learn from: ${task.id}` : task.id;

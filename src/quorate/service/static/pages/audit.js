@@ -24,7 +24,8 @@ async function save() {
 }
 
 Object.assign(text, {
-  text: given.document.text, tokens: given.document.tokens, labels: given.labels.map((name) => ({ name })), spans: given.document.proposed,
+  text: given.document.text, tokens: given.document.tokens, labels: given.labels.map((name) => ({ name })), overlaps: given.overlaps,
+  spans: given.document.proposed,
 });
 button.addEventListener("click", save);
 document.getElementById("characters").addEventListener("change", ({ target }) => { text.mode = target.checked ? "characters" : "words"; });

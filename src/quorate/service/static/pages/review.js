@@ -38,7 +38,7 @@ function tellStep() {
 
 function show(found) {
   task = found;
-  put(text, task, given.labels, "Review");
+  put(text, task, given, "Review");
   if (!task) return;
   fillIn();
   begin(task.decided || (isShown() ? task.consensus : []));

@@ -12,13 +12,13 @@ export function say(words) {
  * Put a document there, or take it away.
  * @param {HTMLElement & {text: string}} text
  * @param {{id: string, text: string, tokens: [number, number][]} | null} task
- * @param {string[]} labels
+ * @param {{labels: string[], overlaps: string}} given
  * @param {string} page the page's name, where there is no document
  */
-export function put(text, task, labels, page) {
+export function put(text, task, given, page) {
   element("task").hidden = !task;
   element("name").textContent = task ? task.id : page;
   if (!task) return;
   element("note").value = "";
-  Object.assign(text, { text: task.text, tokens: task.tokens, labels: labels.map((name) => ({ name })) });
+  Object.assign(text, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), overlaps: given.overlaps });
 }

@@ -21,7 +21,8 @@ export class Bar {
     this.labels = h("div", { class: "labels", role: "group", "aria-label": "Labels" });
     this.tools = new Map(TOOLS.map(([name, title, path]) =>
       [name, h("button", { type: "button", class: `tool ${name}`, title, "aria-label": title, onclick: () => act(name) }, icon(path))]));
-    this.element = h("div", { class: "bar" }, this.labels,
+    this.question = h("p", { class: "offer", hidden: true });
+    this.element = h("div", { class: "bar" }, this.labels, this.question,
       h("div", { class: "tools" }, this.what, h("div", { class: "buttons", role: "group", "aria-label": "Tools" }, ...this.tools.values())));
     // The text keeps the focus, so that keys go on working after a click.
     this.element.addEventListener("mousedown", (event) => { if (event.target.closest("button")) event.preventDefault(); });
@@ -36,6 +37,15 @@ export class Bar {
       return [name, button];
     }));
     this.labels.replaceChildren(...this.buttons.values());
+  }
+
+  /**
+   * Ask something that a click on a button answers; without a text, the question is gone.
+   * @param {string} text @param {[string, () => void][]} answers
+   */
+  ask(text = "", answers = []) {
+    this.question.hidden = !text;
+    this.question.replaceChildren(text, ...answers.map(([name, act]) => h("button", { type: "button", class: "button small", onclick: act }, name)));
   }
 
   /** @param {{what: string, pressed: string | null, brush: boolean, able: Set<string>}} state */

@@ -7,6 +7,15 @@
 
 const sharing = (one, other) => one.start < other.end && other.start < one.end;
 
+const holds = (one, other) => one.start <= other.start && other.end <= one.end;
+
+/** By what is allowed, whether two spans must not be there together. @type {Record<string, (one: {start: number, end: number}, other: {start: number, end: number}) => boolean>} */
+export const CLASHES = {
+  none: sharing,
+  nested: (one, other) => sharing(one, other) && !holds(one, other) && !holds(other, one),
+  any: () => false,
+};
+
 /** Marks in the order of the text, the longer first. */
 export const inOrder = (one, other) => one.start - other.start || other.end - one.end || (one.label < other.label ? -1 : Number(one.label > other.label));
 
