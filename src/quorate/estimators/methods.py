@@ -10,7 +10,6 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
-from quorate.model.settings import GONE
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
 
@@ -123,13 +122,13 @@ def estimator(
     Traceback (most recent call last):
     quorate.errors.UnknownOptionError: estimator has no setting 'max_itre' (did you mean 'max_iter'?)
     """
+    if method == "bsc-span":
+        raise SettingsError("there is no method 'bsc-span' any more ('auto' has whole spans as evidence)")
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} ({did_you_mean(method, METHODS)})")
     _, kind, fixed = METHODS[method]
     known = kind.parameters()
     for name in settings:
-        if name in GONE:
-            raise UnknownOptionError(f"there is no setting {name!r} any more ({GONE[name]})")
         if name not in known:
             raise UnknownOptionError(f"method {method!r} has no setting {name!r} ({did_you_mean(name, known)})")
     called = {"method": method} if "method" in known else {}  # the others are named by their class

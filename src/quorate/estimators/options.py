@@ -7,11 +7,13 @@ compares them with what stands here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from quorate.corpus.schemes import Scheme
-from quorate.errors import knows_its_options
+from quorate.errors import UnknownOptionError, knows_its_options
+from quorate.model.settings import GONE
 from quorate.taggers import TaggerChoice
 
 __all__ = [
@@ -118,4 +120,12 @@ def names_settings(function: Callable[P, R]) -> Callable[P, R]:
         for name in (*MethodSettings.__required_keys__, *sorted(MethodSettings.__optional_keys__))
     ]
     function.__signature__ = own.replace(parameters=[*kept, *settings])  # type: ignore[attr-defined]
-    return knows_its_options(function, what="setting")
+    checked = knows_its_options(function, what="setting")
+
+    @wraps(function)
+    def called(*args: P.args, **options: P.kwargs) -> R:
+        for name in GONE.keys() & options.keys():
+            raise UnknownOptionError(f"there is no setting {name!r} any more ({GONE[name]})")
+        return checked(*args, **options)
+
+    return called

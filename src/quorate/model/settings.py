@@ -206,7 +206,8 @@ class Settings:
     )
     text: bool = field(default=True, metadata=_told(None, "Whether words are evidence (default: yes)."))
     shapes: bool = field(
-        default=True, metadata=_told(None, "Words: whether capitals, digits and symbols in them count too.")
+        default=True,
+        metadata=_told(None, "Words: whether capitals, digits and symbols in them count too (default: yes)."),
     )
     alpha0: float = field(
         default=1.0, metadata=_told(None, "Annotators: prior count of every label (default 1).", within=_COUNT)
