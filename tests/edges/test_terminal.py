@@ -398,7 +398,7 @@ def test_json_of_annotators_who_share_no_document_has_no_agreement(run: Run, tmp
     found = parsed(out)
     assert found["agreement"] is found["f1"] is None
     err = run("aggregate", "few.jsonl", "-o", "out.jsonl")[2]
-    to_know = "quorate audit plan out.jsonl -n 20 -o audit.jsonl"
+    to_know = "quorate audit plan out.jsonl -n 16 -o audit.jsonl"
     assert f"quorate: no agreement to measure; F1 unknown: {to_know}\n" in err
 
 

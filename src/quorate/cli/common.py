@@ -334,7 +334,7 @@ def _mistakes_told_plainly() -> Iterator[None]:
             error.message = _no_number(str(told[0].get("input")), whole=kind.startswith("int"))
         raise
     except Exception as error:
-        from quorate.cli.settings import option_gone
+        from quorate.cli.gone import option_gone
 
         gone = option_gone(getattr(error, "option_name", ""))
         if gone is None:

@@ -15,7 +15,7 @@ from quorate.cli.common import with_options
 from quorate.errors import SettingsError
 from quorate.model.settings import GONE, Settings
 
-__all__ = ["Given", "in_options", "option_gone", "settings_from_file", "takes_output_settings", "takes_settings"]
+__all__ = ["Given", "in_options", "settings_from_file", "takes_output_settings", "takes_settings"]
 
 _OTHERS = {"n_jobs": "--threads", "accept": "--accept"}  # options that are no settings of a fit
 _DIALS = ("precision", "recall")  # a consensus keeps to one of them
@@ -42,19 +42,6 @@ def in_options(message: str) -> str:
     """
     named = {field.name: field.metadata["option"] for field in fields(Settings) if field.metadata["option"]} | _OTHERS
     return re.sub(r"^\w+(?= must)|(?<=has no setting ')\w+(?=')", lambda found: named.get(found[0], found[0]), message)
-
-
-def option_gone(option: str) -> str | None:
-    """What to use instead of an option that an earlier version had; ``None`` of one that there never was.
-
-    >>> option_gone("--checkpoint"), option_gone("--sharpen")
-    ('there is no option --checkpoint any more (a fit takes seconds)', None)
-    """
-    instead = GONE.get(option.removeprefix("--").replace("-", "_"))
-    if instead is None:
-        return None
-    flags = re.sub(r"(\w+)=True", r"--\1", re.sub(r"(\w+)=False", r"--no-\1", instead))
-    return f"there is no option {option} any more ({flags})"
 
 
 def takes_settings(command: Callable[..., Any]) -> Callable[..., Any]:

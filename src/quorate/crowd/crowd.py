@@ -81,8 +81,8 @@ class AnnotatorPriors(NamedTuple):
     ``trust`` multiplies the prior count ``epsilon0`` of the right label. ``coverage`` is the share of what others mark
     that a source that abstains marks too, and 1 for everybody whose ``O`` is a label.
 
-    >>> AnnotatorPriors(coverage=(1.0, 0.2)).abstains(3).tolist()
-    [False, True, False]
+    >>> AnnotatorPriors(coverage=(1.0, 0.2, 1.0)).abstains(4).tolist()
+    [False, True, False, False]
     """
 
     trust: tuple[float, ...] | None = None

@@ -50,7 +50,10 @@ def _without_seed(crowd: Crowd) -> Lots:
     """The lots before a seed shuffles them."""
     doc, who = seen_pairs(crowd)
     words, told = np.zeros(crowd.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
-    add_hashes(paired(crowd, doc, who), crowd.word, _of_labels(crowd)[crowd.cells.label], words, told)
+    events = paired(crowd, doc, who)
+    if (events.weight == 1).all():  # probabilities that are certain are labels
+        events = events._replace(weight=np.zeros(0))
+    add_hashes(events, crowd.word, _of_labels(crowd)[crowd.cells.label], words, told)
     pair = hashed(words[doc] + told)
     annotator = hashed(_sums(who, hashed(pair), len(crowd.annotators)))
     pair = hashed(pair + annotator[who])

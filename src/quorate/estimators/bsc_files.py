@@ -91,8 +91,8 @@ def _restored_fitted(head: model_files.CombinationHead, arrays: Arrays, settings
     reason = loop.StopReason(head["fit"]["stopped"])
     tagset = TagSet(head["tags"]["scheme"], tuple(head["tags"]["labels"]))
     names, words = tuple(head["annotators"]), tuple(head["words"])
-    check_arrays(arrays, {_GAVE: (min(arrays[_GAVE].size, len(names)),)}, counts=True)
     spans = SpanModel(Responses.of(len(names))).restored(arrays) if "span_true" in arrays else None
+    check_arrays(arrays, {_GAVE: (len(names),)}, counts=True)
     blank = Fitted(
         model=loop.Model(*parts_of(settings, tagset, len(names), words, AnnotatorPriors()), settings.temper),
         spans=spans,

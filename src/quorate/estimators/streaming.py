@@ -17,6 +17,7 @@ from typing import Unpack
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import Updates
 from quorate.estimators.methods import estimator
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.updating import FitState, passes_over
@@ -70,7 +71,7 @@ def fit_stream(
     if delay < 0:
         raise SettingsError(f"delay must be 0 or more, not {delay}")
     model = estimator(method, **settings)
-    if not isinstance(model, BSC):
+    if not isinstance(model, Updates):
         raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
     going: _Going | None = None
     seen = tokens = 0

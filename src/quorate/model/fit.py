@@ -139,7 +139,8 @@ class Fitted:
         if not new_names and not new_words:
             return self
         names, words = (*self.names, *new_names), (*self.words, *new_words)
-        return replace(self, names=names, words=words).with_model(self.model)
+        labels = np.concatenate([self.labels, np.zeros(len(new_names))])
+        return replace(self, names=names, words=words, labels=labels).with_model(self.model)
 
     def with_model(self, model: loop.Model) -> Self:
         """With another model, in which there is room for everybody."""

@@ -428,8 +428,8 @@ def _changes(model: BSC | CRFMA | MajorityVote | None, result: Result) -> list[s
         sentences.append(
             f"{named(sources.abstaining, 5)} {verb} from most of what others mark: of their labels, O counts little."
         )
-    if isinstance(model, BSC) and model.calibration_ != AS_STATED:
-        tokens, spans = model.calibration_
+    if isinstance(model, Explains) and model.fitted_.calibration != AS_STATED:
+        tokens, spans = model.fitted_.calibration
         of_spans = f", and of sets of spans to {spans:.2f}" if model.fitted_.spans is not None else ""
         sentences.append(
             "Confidence is calibrated on held-out annotators: probabilities of labels are raised to the power of "

@@ -120,7 +120,7 @@ class Result:
         """The precision, recall and F1 that this consensus expects of itself, by its own probabilities.
 
         >>> import quorate
-        >>> 0.9 < quorate.aggregate(quorate.sample()).expected.precision < 1
+        >>> 0.8 < quorate.aggregate(quorate.sample()).expected.precision < 1
         True
         """
         return expected_scores(self.span_tallies())

@@ -196,8 +196,14 @@ class TaggerHead(Head):
 
 def is_former(meta: Mapping[str, Any]) -> bool:
     """Whether this is a combination, alone or in layers, of version 0.11 or before."""
-    models = [layer["model"] for layer in meta.get("layers", [])] if "layers" in meta else [meta]
-    return any(model.get("estimator") == "BSC" and "notes" not in model for model in models)
+    layers = meta.get("layers")
+    models = [layer.get("model") for layer in layers if isinstance(layer, dict)] if isinstance(layers, list) else [meta]
+    return any(_is_former(model) for model in models if isinstance(model, dict))
+
+
+def _is_former(model: dict[str, Any]) -> bool:
+    parts = {"calibration", "annotators", "words"}
+    return model.get("estimator") == "BSC" and "notes" not in model and parts <= model.keys()
 
 
 def combination_head(meta: dict[str, Any]) -> CombinationHead:
