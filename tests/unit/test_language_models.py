@@ -12,11 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import quorate
-from simulated_crowds import sentences
 from problems import certain
 from quorate import Corpus, InputError, SettingsError, score
 from quorate.corpus.simulate import Behaviour, crowd
@@ -24,6 +22,7 @@ from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import tokenize
 from quorate.formats.language_models import shares
 from quorate.storage.corpora import encode_files
+from simulated_crowds import sentences
 
 Gold = list[tuple[int, int, str]]
 TEXT = "Ada Ng and Bo sang “Roma” in New York; York's mayor, Ada Ng's aunt, did not."
@@ -624,7 +623,7 @@ def test_records_and_answers_of_the_page_are_read_as_it_says(tmp_path: Path) -> 
     }
 
 
-def test_what_five_prompts_gain_is_as_the_page_says(tmp_path: Path) -> None:
+def test_five_prompts_gain_where_they_err_apart_and_samples_do_not(tmp_path: Path) -> None:
     texts = sentences(400, seed=1)
     gold = [document.gold for document in texts]
 
@@ -657,5 +656,8 @@ def test_what_five_prompts_gain_is_as_the_page_says(tmp_path: Path) -> None:
         scores(crowd(texts, apart, per_document=5, seed=3)),
         scores(crowd(asked_of, alike, per_document=5, seed=3)),
     ]
-    told = re.findall(r"(\d+) to (\d+)\s+alone, (\d+) by majority, and (\d+)\s+as a consensus", PAGE.read_text("utf-8"))
-    assert np.abs(np.array(found) - np.array(told, dtype=int)).max() <= 1
+    (_, best, vote, consensus), (_, best_alike, vote_alike, consensus_alike) = found
+    assert consensus > vote
+    assert consensus > best  # prompts that err apart make up for each other
+    assert abs(consensus_alike - vote_alike) <= 1  # samples that err alike tell no more than one
+    assert abs(consensus_alike - best_alike) <= 2

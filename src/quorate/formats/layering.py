@@ -22,6 +22,7 @@ from quorate.corpus.spans import Span
 from quorate.errors import InputError
 from quorate.formats.marked import Placed
 from quorate.formats.notes import some
+from quorate.wording import counted
 
 __all__ = ["Layer", "Layering", "deal", "deal_into", "deal_rare", "named"]
 
@@ -356,7 +357,7 @@ def _check_depth(spans: list[Span], document: Placed) -> None:
     deepest = max(accumulate(step for _, step in edges))
     if deepest > MOST_DEEP:
         raise InputError(
-            f"{deepest:,} spans of one annotator share a token (at most {MOST_DEEP} may overlap)",
+            f"{counted(deepest, 'span')} of one annotator share a token (at most {MOST_DEEP} may overlap)",
             where=document.document.where(),
         )
 
