@@ -25,6 +25,8 @@ from quorate.crowd.algebra import document_of, seen_pairs, token_of, with_annota
 from quorate.crowd.crowd import AnnotatorPriors, Crowd
 from quorate.crowd.kernels import add_coverage
 from quorate.crowd.marked import counted, said_in
+from quorate.crowd.together import ENOUGH
+from quorate.errors import InputError
 
 __all__ = ["ENDS", "Abstaining", "Coverage", "account_for_abstaining", "coverage"]
 
@@ -84,7 +86,7 @@ def account_for_abstaining(crowd: Crowd) -> Crowd:
         return crowd
     found = coverage(crowd)
     marks = found.marks > 0
-    if everything and marks.any() and np.median(found.share[marks]) < _LITTLE:
+    if everything and found.marks.sum() >= ENOUGH and np.median(found.share[marks]) < _LITTLE:
         share = np.minimum(found.share, _MOST)
     elif declared.any():
         share = np.where(declared, np.minimum(found.share, _LITTLE), 1.0)
@@ -101,6 +103,8 @@ class Abstaining(NamedTuple):
 
     def applied(self, crowd: Crowd) -> Crowd:
         """With this coverage and, beside marks of those who abstain, the labels of :data:`ENDS`."""
+        if ENDS in crowd.annotators and (crowd.cells.annotator == crowd.annotators.index(ENDS)).any():
+            raise InputError(f"an annotator is called {ENDS!r}, as a helper of the fit is (rename it)")
         priors = AnnotatorPriors(coverage=self.coverage)
         ends = self._ends(crowd, priors.abstains(len(crowd.annotators)))
         with_ends = with_annotator(crowd, ENDS, ends)

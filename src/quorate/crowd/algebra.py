@@ -37,7 +37,6 @@ __all__ = [
     "paired",
     "ranges_of",
     "seen_pairs",
-    "sure_events",
     "token_of",
     "token_of_events",
     "with_annotator",
@@ -101,24 +100,6 @@ class Spans(NamedTuple):
     def key(self, n_tokens: int, n_kinds: int) -> Integers:
         """One integer for each different (start, end, type)."""
         return (self.start * (n_tokens + 1) + self.end) * n_kinds + self.kind
-
-    def painted(self, n_tokens: int) -> Integers:
-        """``[N]`` The type of every token that is in a span, −1 elsewhere; spans must not overlap."""
-        change = np.zeros(n_tokens + 1, np.int64)
-        np.add.at(change, self.start, self.kind + 1)
-        np.subtract.at(change, self.end, self.kind + 1)
-        return np.cumsum(change)[:-1] - 1
-
-    def tokens_before(self, n_tokens: int) -> Integers:
-        """``[N + 1]`` How many tokens before each are in one of the spans, which may overlap."""
-        change = np.zeros(n_tokens + 1, np.int64)
-        np.add.at(change, self.start, 1)
-        np.subtract.at(change, self.end, 1)
-        return np.concatenate([[0], np.cumsum(np.cumsum(change)[:-1] > 0)])
-
-    def share(self, same: Integers) -> Floats:
-        """Of each span, the share of its tokens that count in ``same``, a running sum ``[N + 1]``."""
-        return np.asarray((same[self.end] - same[self.start]) / (self.end - self.start))
 
     def where(self, chosen: NDArray[np.bool_] | Integers) -> Spans:
         """Those that were chosen."""
@@ -266,13 +247,6 @@ def _documents_and_annotators(crowd: Crowd, found: list[tuple[int, Integers]]) -
     pairs = [first * K + present for first, present in found]
     document, annotator = np.divmod(np.concatenate([np.zeros(0, np.int64), *pairs]), K)
     return document, annotator
-
-
-def sure_events(crowd: Crowd) -> NDArray[np.bool_]:
-    """Events that say one label: of someone who gave probabilities, those above a half."""
-    if not crowd.soft or crowd.event_weight is None:
-        return np.ones(len(crowd.event_cell), dtype=np.bool_)
-    return np.asarray(crowd.event_weight > 0.5)
 
 
 def without(crowd: Crowd, gone: NDArray[np.bool_]) -> Crowd:

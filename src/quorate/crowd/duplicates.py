@@ -1,4 +1,4 @@
-"""Duplicates: annotators who marked just the same wherever both looked are one annotator.
+"""Duplicates: annotators who gave the same labels wherever two of them looked are one annotator.
 
 An account that was exported twice, or one prompt asked again, would outvote everybody else.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from quorate.crowd.algebra import seen_pairs, without_pairs
 from quorate.crowd.crowd import Cells, Crowd
+from quorate.crowd.lots import labels_of_pairs
 from quorate.crowd.together import ENOUGH, groups_of, in_common
 
 __all__ = ["Duplicates", "duplicates", "merge_duplicates"]
@@ -30,7 +32,7 @@ def merge_duplicates(crowd: Crowd) -> Crowd:
 
 
 def duplicates(crowd: Crowd) -> Duplicates:
-    """The annotators who marked the same spans, group by group.
+    """The annotators who gave the same labels wherever two of them looked, group by group.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.crowd.encode import encode
@@ -45,7 +47,16 @@ def duplicates(crowd: Crowd) -> Duplicates:
     near = pairs.where(pairs.cosine >= _THE_SAME)
     if not len(near.one):
         return Duplicates(())
-    return Duplicates(tuple(map(tuple, groups_of(near.one, near.other, len(crowd.annotators)))))
+    document, who = seen_pairs(crowd)
+    labels = labels_of_pairs(crowd)
+
+    def agree(one: int, other: int) -> bool:
+        mine, theirs = np.flatnonzero(who == one), np.flatnonzero(who == other)
+        _, here, there = np.intersect1d(document[mine], document[theirs], assume_unique=True, return_indices=True)
+        return bool((labels[mine[here]] == labels[theirs[there]]).all())
+
+    linked = groups_of(near.one, near.other, len(crowd.annotators))
+    return Duplicates(tuple(tuple(group) for group in linked if all(starmap(agree, combinations(group, 2)))))
 
 
 class Duplicates(NamedTuple):
@@ -72,11 +83,6 @@ class Duplicates(NamedTuple):
         """What :meth:`plain` gave."""
         return cls(tuple(tuple(map(int, group)) for group in plain["groups"]))
 
-    @property
-    def first(self) -> dict[int, int]:
-        """Of every other member of a group, the first."""
-        return {k: first for first, *others in self.groups for k in others}
-
     def dependent(self, document: Integers, who: Integers) -> tuple[Integers, Integers]:
         """The other members of their groups."""
         members = {k: [n for n in group if n != k] for group in self.groups for k in group}
@@ -87,7 +93,7 @@ class Duplicates(NamedTuple):
     def applied(self, crowd: Crowd) -> Crowd:
         """The crowd in which the members of each group are one annotator, the first, with their labels once.
 
-        In each document they are those of the first member who labelled it.
+        In each document they are those of the first member who labelled it: the others gave the same.
 
         >>> from quorate.corpus.records import Corpus, Document
         >>> from quorate.crowd.encode import encode

@@ -6,7 +6,7 @@ spans a held-out annotator would confirm if all were right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from quorate.crowd.crowd import Crowd, Note
 from quorate.crowd.kernels import add_alike, said_for_sure
 from quorate.crowd.lots import lots_of
 
-__all__ = ["Habits", "HeldOut", "folds", "hold_out"]
+__all__ = ["MOST_FOLDS", "Habits", "HeldOut", "folds", "hold_out"]
 
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,8 @@ _SHARE = 0.5  # of the documents that can spare an annotator
 _ONE_OF = 5  # one in five of a document's annotators is held out, and at least one
 _MOST_DOCUMENTS = 20_000  # beyond this, more held-out documents say nothing new
 _ENOUGH_SPANS = 2_000  # held out over all folds: a share of so many is known to within a point
-_MOST_FOLDS = 4
+MOST_FOLDS = 4
+"""How many folds a small crowd has at most."""
 _HABIT_PRIOR = 3.0  # pseudo-count, in spans, of the crowd's mean habit in each annotator's
 
 
@@ -84,7 +85,7 @@ class HeldOut(NamedTuple):
         return np.asarray(((unit * longest + within) * longest + spans.end - spans.start) * T + spans.kind)
 
 
-def folds(crowd: Crowd, *, seed: int = 0, notes: Sequence[Note] = ()) -> list[tuple[Crowd, HeldOut]]:
+def folds(crowd: Crowd, *, seed: int = 0, notes: Sequence[Note] = ()) -> Iterator[tuple[Crowd, HeldOut]]:
     """As many folds of held-out annotators as a small crowd needs, one for a large one; empty if none can be spared.
 
     Each holds out others than those before. None depends on annotators' names or the order of documents.
@@ -92,19 +93,21 @@ def folds(crowd: Crowd, *, seed: int = 0, notes: Sequence[Note] = ()) -> list[tu
     >>> import quorate
     >>> from quorate.crowd.encode import encode
     >>> corpus = quorate.sample()
-    >>> len(folds(encode(corpus, corpus.tagset())))
+    >>> len(list(folds(encode(corpus, corpus.tagset()))))
     4
     """
     first = hold_out(crowd, seed=seed, notes=notes)
     if first is None:
-        return []
+        return
+    yield first
     held = first[1]
     documents, annotators = np.bincount(seen_pairs(crowd)[0])[held.documents], np.bincount(held.document)
     different = 2 * int((documents // annotators).max())  # folds until every annotator was held out once in either half
     wanted = -(-_ENOUGH_SPANS // max(len(held.spans.start), 1))
-    more = range(1, min(wanted, different, _MOST_FOLDS))
-    further = (hold_out(crowd, seed=seed, fold=n, notes=notes) for n in more)
-    return [first, *(one for one in further if one is not None)]
+    for n in range(1, min(wanted, different, MOST_FOLDS)):
+        further = hold_out(crowd, seed=seed, fold=n, notes=notes)
+        if further is not None:
+            yield further
 
 
 def hold_out(crowd: Crowd, *, seed: int = 0, fold: int = 0, notes: Sequence[Note] = ()) -> tuple[Crowd, HeldOut] | None:

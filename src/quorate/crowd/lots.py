@@ -16,7 +16,7 @@ from quorate.crowd.algebra import paired, seen_pairs, worked_out_once
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.kernels import add_hashes
 
-__all__ = ["Lots", "hashed", "lots_of"]
+__all__ = ["Lots", "hashed", "labels_of_pairs", "lots_of"]
 
 Hashes = NDArray[np.uint64]
 
@@ -49,17 +49,29 @@ def lots_of(crowd: Crowd, seed: int = 0) -> Lots:
 def _without_seed(crowd: Crowd) -> Lots:
     """The lots before a seed shuffles them."""
     doc, who = seen_pairs(crowd)
-    words, told = np.zeros(crowd.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
-    events = paired(crowd, doc, who)
-    if (events.weight == 1).all():  # probabilities that are certain are labels
-        events = events._replace(weight=np.zeros(0))
-    add_hashes(events, crowd.word, _of_labels(crowd)[crowd.cells.label], words, told)
-    pair = hashed(words[doc] + told)
+    words, labels = _words_and_labels(crowd, _of_labels(crowd))
+    pair = hashed(words[doc] + labels)
     annotator = hashed(_sums(who, hashed(pair), len(crowd.annotators)))
     pair = hashed(pair + annotator[who])
     document = hashed(words + _sums(doc, pair, crowd.n_docs))
     pair = hashed(pair + document[doc])
     return Lots(annotator, document, pair)
+
+
+def labels_of_pairs(crowd: Crowd) -> Hashes:
+    """A number for the labels of each pair that ``seen_pairs`` has: two that are alike have the same number."""
+    return _words_and_labels(crowd, hashed(np.arange(crowd.cells.n_labels)))[1]
+
+
+def _words_and_labels(crowd: Crowd, of_label: Hashes) -> tuple[Hashes, Hashes]:
+    """Hashes of each document's words, and of the labels in each pair; ``of_label [J]`` is that of every label."""
+    doc, who = seen_pairs(crowd)
+    words, labels = np.zeros(crowd.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
+    events = paired(crowd, doc, who)
+    if (events.weight == 1).all():  # probabilities that are certain are labels
+        events = events._replace(weight=np.zeros(0))
+    add_hashes(events, crowd.word, of_label[crowd.cells.label], words, labels)
+    return words, labels
 
 
 def _of_labels(crowd: Crowd) -> Hashes:

@@ -114,6 +114,7 @@ class BSC(Estimator):
     ) -> None:
         """What follows from a fit."""
         self.fitted_ = fitted
+        vars(self).pop("updated_", None)
         self._fit_state = FitState(fitted_to=(corpus, seen.doc_start, known))
         self.meta_ = {"method": self._name} | {
             **meta_of(corpus, seen, known, fitted.settings.plain()),

@@ -22,7 +22,8 @@ class Method(NamedTuple):
     settings: Mapping[str, Any]
 
 
-# The methods of the paper: tokens alone, no change of the crowd, confidence as the model states it.
+# The published models: tokens alone, no change of the crowd, confidence as the model states it, with the priors and the
+# temper of docs/paper.md, under which they come to the published figures.
 _PUBLISHED: dict[str, Any] = {
     "spans": False,
     "adapt": False,

@@ -21,6 +21,7 @@ from quorate.estimators.capabilities import Updates
 from quorate.estimators.methods import estimator
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.updating import FitState, passes_over
+from quorate.model.engines.threads import cell_counts_of
 from quorate.model.fit import Fitted
 from quorate.model.settings import check_number
 from quorate.result.annotators import summarise
@@ -105,6 +106,9 @@ class _Going:
 
     def step(self, corpus: Corpus, step: float, seen: int) -> None:
         """One batch further: its counts, as if all documents so far were like it, take their share of the model's."""
+        corpus = self.weights.labelled(corpus)
+        if not len(corpus):
+            return
         fitted = self.fitted.with_names_of(corpus)
         now = seen + len(corpus)
         old, new = (1 - step) * now / seen, step * now / len(corpus)
@@ -119,12 +123,18 @@ class _Going:
                     annotators=fitted.model.annotators.mixed(batch, old, new),
                     text=None if text is None else text.mixed(passes.words, counts.words, old, new),
                 )
-        labels = counts.cells / model.temper  # a summary is of all labels, however far they count
-        summaries = summarise(passes.crowd, labels, model.annotators)
+        learned = replace(fitted, model=model)
+        given, labels, annotators = passes.crowd, counts.cells / model.temper, model.annotators
+        if given.original is not None:  # a summary is of all labels, merged or not, and however far they count
+            crowd = learned.crowd(corpus)
+            posterior = learned.decode(crowd, engines=self.model.engines()).posterior
+            given, labels = crowd.as_given, cell_counts_of(crowd.as_given, posterior)
+            annotators = learned.annotators_of(crowd, labels)
+        summaries = summarise(given, labels, annotators)
         if self.weights.earlier is not None:
             shown = summaries.without(fitted.helpers)
             self.weights.earlier = shown.with_earlier(self.weights.earlier).table
-        self.fitted = replace(fitted, model=model)
+        self.fitted = learned
 
     def end(self, counted: dict[str, int]) -> None:
         """The model takes over what was learned."""

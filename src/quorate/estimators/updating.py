@@ -43,15 +43,18 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _LOCAL_PASSES = 3
 _FEW_TOKENS = 5_000  # that are not worth a second thread
+_NONE = np.zeros(0, np.int32)
 _MOST_SOURCES = 16  # models that are kept for what they put into documents
 
 
-def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
-    """The model with the counts of some documents added, or taken out; ``words`` are the words that they count."""
+def changed_by(
+    model: loop.Model, source: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float
+) -> loop.Model:
+    """The model with the counts of some documents under ``source`` added, or taken out; ``words`` are theirs."""
     return replace(
         model,
         truth=model.truth.changed(counts.labels, sign),
-        annotators=model.annotators.changed(cells, counts.cells, sign),
+        annotators=model.annotators.changed(cells, counts.cells, sign, source.annotators),
         text=None if model.text is None else model.text.mixed(words, counts.words, 1.0, sign),
     )
 
@@ -109,6 +112,15 @@ class FitState:
             known += [corpus[int(d)].id for d in np.flatnonzero(some_known)]
         return corpus.compared() | {name for one in known for name in corpus[one].annotations}
 
+    def labelled(self, documents: Corpus) -> Corpus:
+        """Those to which somebody gave a label, or of which one is known: the others teach nothing."""
+        return documents.select(
+            lambda one: (
+                any(tag is not None for tags in one.annotations.values() for tag in tags)
+                or bool((self.known.get(one.id, _NONE) >= 0).any())
+            )
+        )
+
     def forget_sources(self) -> None:
         """So many models are kept no longer; one more pass will do in their place."""
         if self.whole and len({id(model) for model in self.source.values()}) > _MOST_SOURCES:
@@ -151,7 +163,8 @@ class FitState:
 
 
 def passes_over(fitted: Fitted, engines: Engines, fit_state: FitState, documents: Corpus) -> Passes:
-    """For passes over documents, laid out with the numbers that names have and with their own words."""
+    """For passes over documents with labels, laid out with the numbers that names have and with their own words."""
+    documents = fit_state.labelled(documents)
     words = sorted({token for one in documents for token in one.tokens})
     number = {word: place for place, word in enumerate(fitted.words)}
     crowd = replace(fitted, words=tuple(words)).crowd(documents)
@@ -162,8 +175,8 @@ def passes_over(fitted: Fitted, engines: Engines, fit_state: FitState, documents
 
 
 def passes_over_all(fitted: Fitted, engines: Engines, fit_state: FitState) -> tuple[Engine, Crowd]:
-    """For passes over all documents, with the numbers that names and words have."""
-    documents = Corpus(fit_state.documents.values())
+    """For passes over all documents with labels, with the numbers that names and words have."""
+    documents = fit_state.labelled(Corpus(fit_state.documents.values()))
     crowd = replace(fitted.crowd(documents), known=fit_state.known_codes(documents))
     return engines.over(crowd, text=fitted.settings.text, corpus=documents), crowd
 
@@ -186,9 +199,9 @@ class Passes(NamedTuple):
             rows = text.log_lik_of(self.words)
         return self.engine.run(Tables(model.annotators.log_lik(cells), rows, model.temper), model.truth.chain())
 
-    def changed(self, model: loop.Model, counts: Counts, sign: float) -> loop.Model:
-        """The model with these counts of the documents added, or taken out."""
-        return changed_by(model, self.crowd.cells, counts, self.words, sign)
+    def changed(self, model: loop.Model, source: loop.Model, sign: float) -> loop.Model:
+        """The model with the counts of the documents under ``source`` added, or taken out."""
+        return changed_by(model, source, self.crowd.cells, self.counts(source), self.words, sign)
 
     def close(self) -> None:
         """Let go of the engine."""
@@ -316,7 +329,7 @@ def _without(fitted: Fitted, engines: Engines, fit_state: FitState, old: Sequenc
     for number, documents in groups.items():
         source = fitted.with_model(models[number]).model
         with closing(passes_over(fitted, engines, fit_state, Corpus(documents))) as passes:
-            model = passes.changed(model, passes.counts(source), -1.0)
+            model = passes.changed(model, source, -1.0)
     return replace(fitted, model=model)
 
 
@@ -326,5 +339,5 @@ def _with(fitted: Fitted, engines: Engines, fit_state: FitState, documents: Corp
     with closing(passes_over(fitted, engines, fit_state, documents)) as passes:
         for _ in range(_LOCAL_PASSES):
             source = model
-            model = passes.changed(fitted.model, passes.counts(source), 1.0)
+            model = passes.changed(fitted.model, source, 1.0)
     return replace(fitted, model=model), source

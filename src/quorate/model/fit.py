@@ -6,7 +6,7 @@ their labels. Everything that combines labels calls this: estimators, updates, l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from quorate.corpus.tags import TagSet
 from quorate.crowd.algebra import only_documents
 from quorate.crowd.changes import changed, with_notes
 from quorate.crowd.crowd import AnnotatorPriors, Crowd, Note
-from quorate.crowd.hold_out import HeldOut, folds
+from quorate.crowd.hold_out import MOST_FOLDS, HeldOut, folds
 from quorate.model import loop
 from quorate.model.build import check_fits, condensed_engine, model_of, room_for_spans, with_more_words
 from quorate.model.calibrate import Confirmations, Said, fit_exponent, fit_span_exponent
@@ -130,7 +130,8 @@ class Fitted:
         """The annotators of a crowd as given, from counts under the consensus: merged ones have rows of their own."""
         if crowd.original is None:
             return self.model.annotators
-        return self.model.annotators.updated(crowd.as_given.cells, self.model.temper * counts)
+        cells = crowd.as_given.cells._replace(n_annotators=len(self.names))
+        return self.model.annotators.updated(cells, self.model.temper * counts)
 
     def with_names_of(self, documents: Corpus) -> Self:
         """With room for the annotators and words of these documents too."""
@@ -155,7 +156,7 @@ class Fitted:
     @property
     def priors(self) -> AnnotatorPriors:
         """What is assumed of its annotators before any label."""
-        return self.crowd(Corpus([])).priors
+        return replace(self, words=()).crowd(Corpus([])).priors
 
     @cached_property
     def past(self) -> Past:
@@ -206,8 +207,7 @@ def fit_and_decode(
     """A fit, its crowd with all changes, and the consensus on it, from one look at the evidence."""
     fitted, seen, consensus = _fit(crowd, settings, engines, history, corpus, progress, posteriors=posteriors)
     if consensus is None:  # some documents were left out of the fit
-        assert corpus is not None
-        seen = fitted.crowd(corpus) if crowd.known is None else replace(fitted.crowd(corpus), known=crowd.known)
+        seen = with_notes(_with_words(crowd, fitted.words), fitted.notes)
         posteriors = posteriors or seen.original is not None
         with closing(engines.over(seen, text=settings.text, corpus=corpus)) as engine:
             consensus = fitted.consensus(engine, seen, None, engines, posteriors=posteriors)
@@ -226,7 +226,7 @@ def _fit(
 ) -> tuple[Fitted, Crowd, Consensus | None]:
     needs_spans(settings, crowd.tagset)  # says so now if there can be none
     taught = _labelled(crowd)
-    seen = changed(taught) if settings.adapt else taught
+    seen = changed(taught) if settings.adapt and not taught.notes else taught
     if settings.spans and (crowd.tagset.outside is None or not room_for_spans(seen)):
         settings = replace(settings, spans=False)
     check_fits(settings, seen, posteriors=bool(posteriors) or needs_spans(settings, seen.tagset))
@@ -259,17 +259,21 @@ def _fit(
 def _labelled(crowd: Crowd) -> Crowd:
     """The documents that somebody labelled, or of which some labels are known, and the words in these."""
     events = crowd.event_start[crowd.doc_start]
-    teaches = np.diff(events) > 0
+    teaches = (np.diff(events) > 0) | (np.diff(crowd.doc_start) == 0)
     if crowd.known is not None:
         teaches |= np.diff(np.concatenate([[0], np.cumsum(crowd.known >= 0)])[crowd.doc_start]) > 0
     if teaches.all():
         return crowd
     some = only_documents(crowd, np.flatnonzero(teaches))
     met = np.unique(some.word)
-    met = met[met < len(crowd.words)]
-    number = np.full(len(crowd.words) + 1, len(met), np.int32)
-    number[met] = np.arange(len(met))
-    return replace(some, words=tuple(crowd.words[w] for w in met.tolist()), word=number[some.word])
+    return _with_words(some, [crowd.words[w] for w in met[met < len(crowd.words)].tolist()])
+
+
+def _with_words(crowd: Crowd, words: Sequence[str]) -> Crowd:
+    """The crowd with these words alone, in their order; any other is one that the fit has not met."""
+    number = {word: n for n, word in enumerate(words)}
+    renumbered = np.array([*(number.get(word, len(words)) for word in crowd.words), len(words)], np.int32)
+    return replace(crowd, words=tuple(words), word=renumbered[crowd.word], slices=None)
 
 
 class _Learned(NamedTuple):
@@ -345,13 +349,12 @@ def _calibrated(
     """The exponents at which held-out annotators are predicted best; 1 where nobody can be held out."""
     merged = with_notes(crowd.as_given, [note for note in crowd.notes if note.merges])
     notes = [note for note in crowd.notes if not note.merges]
-    held_out = folds(merged, seed=settings.random_state or 0, notes=notes)
     found: list[_Fold] = []
     try:
-        for number, (rest, held) in enumerate(held_out):
+        for rest, held in folds(merged, seed=settings.random_state or 0, notes=notes):
             if progress is not None:
-                note = "calibrating on held-out annotators"
-                progress(loop.Progress(0, 1, number + 1, len(held_out), note=note))
+                done = len(found) + 1
+                progress(loop.Progress(0, 1, done, MOST_FOLDS, note="calibrating on held-out annotators"))
             found.append(_Fold.of(with_notes(rest, notes), held, settings, engines, history))
         if not found:
             return AS_STATED

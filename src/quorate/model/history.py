@@ -103,9 +103,9 @@ class WithHistory:
         """As the models within."""
         return replace(self, inner=self.inner.mixed(other.inner, own, others))
 
-    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
         """The history stays in it, whatever is added or taken out."""
-        return replace(self, inner=self.inner.changed(cells, counts, sign))
+        return replace(self, inner=self.inner.changed(cells, counts, sign, source.inner))
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """The model within; nothing is known yet of new ones."""

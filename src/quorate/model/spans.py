@@ -272,7 +272,9 @@ def decode_spans(
     given = given_spans(evidence, model, settings, calibration, most=least_label, beginning=beginning)
     decoded = with_spans(evidence, given, tokens)
     by_tokens = _if_same(decoded.path, tokens, crowd.doc_start)
-    probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
+    probability = np.where(
+        np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path, crowd.tagset.outside), by_tokens
+    )
     if model is not None:  # of a document that nobody labelled, only the token model knows
         of_sets = np.exp(engine.log_probability(model, given.chosen, calibration.spans))
         read = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.elsewhere)
@@ -480,9 +482,9 @@ def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int
     return np.where(np.diff(differs[doc_start]) == 0, np.exp(tokens.log_probability), np.nan)
 
 
-def _one_by_one(given: GivenSpans, candidates: Candidates, path: NDArray[np.int32]) -> Floats:
+def _one_by_one(given: GivenSpans, candidates: Candidates, path: NDArray[np.int32], outside: int | None) -> Floats:
     """``[D]`` The probability of each document if its spans were true or not each by itself."""
-    inside = np.concatenate([[0], np.cumsum(path != 0)])
+    inside = np.concatenate([[0], np.cumsum(path != outside)])
     beside = inside[candidates.start] == inside[candidates.end]  # overlaps nothing that is given out
     share = np.where(given.chosen, given.true, np.where(beside, 1 - given.true, 1.0))
     log_share = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(share, _LEAST)))])

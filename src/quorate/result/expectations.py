@@ -51,6 +51,8 @@ class Expectations:
     def _encoded(self) -> Crowd:
         encoded = encode(self._corpus, self._tagset, invalid=self._invalid)
         number = {name: k for k, name in enumerate(encoded.annotators)}
+        if not self._duplicates:
+            return encoded
         groups = tuple(tuple(sorted(number[name] for name in group)) for group in self._duplicates)
         return Duplicates(groups).applied(encoded)
 

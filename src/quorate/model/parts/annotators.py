@@ -84,8 +84,8 @@ class Annotators(Protocol):
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With ``own`` times these counts and ``others`` times those of another model of its kind, none below 0."""
 
-    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
-        """With the counts ``[G, J]`` of some documents added (1), or taken out (−1)."""
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
+        """With the counts ``[G, J]`` of some documents added (1), or taken out (−1), as ``source`` splits them."""
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """With room for annotators who come after those it has met, and the ``priors`` of everybody."""
@@ -187,9 +187,9 @@ class Accuracy:
         """With counts of both."""
         return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
 
-    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
         """Their counts are as those of any others."""
-        return self.mixed(self.updated(cells, counts), 1.0, sign)
+        return self.mixed(source.updated(cells, counts), 1.0, sign)
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no counts."""
@@ -272,7 +272,7 @@ class Spammer:
             knew[cells.annotator, 0] - np.logaddexp(knew[cells.annotator, 0], guess)
         )
         guessed = counts.sum(axis=1) - known
-        habits = np.zeros_like(self.habits)
+        habits = np.zeros((cells.n_annotators, self.habits.shape[1]))
         np.add.at(habits, (cells.annotator, cells.label), guessed)
         return replace(self, knew=_by_annotator(cells, np.stack([known, guessed], axis=1)), habits=habits)
 
@@ -284,9 +284,9 @@ class Spammer:
             habits=not_below_zero(own * self.habits + others * other.habits),
         )
 
-    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
         """Their counts are as those of any others."""
-        return self.mixed(self.updated(cells, counts), 1.0, sign)
+        return self.mixed(source.updated(cells, counts), 1.0, sign)
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no counts of either kind."""
@@ -366,9 +366,9 @@ class ClassVector:
         """With counts of both."""
         return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
 
-    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
         """Their counts are as those of any others."""
-        return self.mixed(self.updated(cells, counts), 1.0, sign)
+        return self.mixed(source.updated(cells, counts), 1.0, sign)
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no counts."""

@@ -220,9 +220,9 @@ class _ByCells:
         counts[np.searchsorted(keys, other.keys)] += others * other.counts
         return replace(self, keys=keys, counts=not_below_zero(counts))
 
-    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
         """Their cells are as those of any others."""
-        return self.mixed(self.updated(cells, counts), 1.0, sign)
+        return self.mixed(source.updated(cells, counts), 1.0, sign)
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """New ones have no cells."""

@@ -90,9 +90,9 @@ class Pool:
             alone=self.alone.mixed(other.alone, own, others),
         )
 
-    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
         """With the counts of some documents added, or taken out."""
-        return self.mixed(self.updated(cells, counts), 1.0, sign)
+        return self.mixed(source.updated(cells, counts), 1.0, sign)
 
     def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
         """With room for annotators who come after those it has met."""
