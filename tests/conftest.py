@@ -25,11 +25,9 @@ SLOW = {
     "unit/test_benchmarks.py",
     "unit/test_cluster.py",
     "unit/test_memory.py",
-    "unit/test_places.py",
     "unit/test_report.py",
     "unit/test_report_sources.py",
     "unit/test_sources.py",
-    "unit/test_tagger_auto.py",
     "unit/test_tagger_loop.py",
 }
 """Files of tests/unit and tests/property that take more than five seconds: ``make check`` leaves them out."""
@@ -61,11 +59,9 @@ LONG = (
     "golden/",
     "oracle/test_jax_engine.py",
     "oracle/test_rivals.py",
-    "property/test_names_and_order.py",
     "service/",
     "unit/test_cluster.py",
     "unit/test_memory.py",
-    "unit/test_tagger_auto.py",
     "unit/test_tagger_loop.py",
 )
 """Files and folders that fit whole crowds, run whole pages of the docs, or drive browsers and servers.
@@ -84,7 +80,6 @@ LONGEST = (
     "edges/test_active_commands.py",
     "oracle/test_jax_engine.py",
     "edges/test_report_in_browser.py",
-    "unit/test_tagger_auto.py",
     "unit/test_cluster.py",
     "unit/test_memory.py",
     "edges/test_label_studio.py",

@@ -177,9 +177,7 @@ def test_ends_of_marks_by_loops(missing: float, everybody: bool) -> None:
         replace(
             one,
             annotations={
-                who: tuple(
-                    None if rng.random() < missing and tag == "O" else tag for tag in certain(tags)
-                )
+                who: tuple(None if rng.random() < missing and tag == "O" else tag for tag in certain(tags))
                 for who, tags in one.annotations.items()
             },
         )

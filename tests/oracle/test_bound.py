@@ -343,7 +343,7 @@ def test_bound_of_a_pool_is_the_mean_of_its_models_bounds_when_every_label_is_kn
 
 
 def who_said(encoded: Crowd) -> list[int]:
-    return encoded.cells.annotator[encoded.event_cell].tolist()
+    return [int(k) for k in encoded.cells.annotator[encoded.event_cell]]
 
 
 @pytest.mark.parametrize("coverage", [None, (1.0, 0.3, 1.0)])
@@ -405,15 +405,16 @@ def test_a_pass_of_a_pool_is_that_over_every_path(
 
 
 def test_a_history_of_a_pool_is_in_the_priors_of_its_models() -> None:
-    """With every label known: of *cm* and *seq* the evidence with the earlier counts in the prior, and of all the mean."""
+    """With every label known: for *cm* and *seq* the evidence with earlier counts in the prior, for all the mean."""
     tags = tagset(Scheme.BIO)
     J, K, rng = len(tags.labels), 2, np.random.default_rng(5)
     corpus, encoded = problem(3, tags)
     known = encode_known(corpus, tags, {d.id: d.gold or () for d in corpus}, Invalid.REPAIR)
     past = Cells(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([0, 2, 1]), K, J, J)
     earlier = rng.gamma(2.0, 2.0, (3, J))
-    bounds = {}
-    for kind in (*POOLED, Pool):
+    bounds: dict[type[Annotators], float] = {}
+    kinds: list[type[Annotators]] = [*POOLED, Pool]
+    for kind in kinds:
         blank = WithHistory.around(kind.of(AnnotatorPrior(tags, ALPHA0, EPSILON0), K), past, earlier)
         model = loop.Model(Markov.of(tags, GAMMA0), blank, None)
         engine = ThreadsEngine(encoded, known=known, text=False, threads=1)
@@ -422,7 +423,7 @@ def test_a_history_of_a_pool_is_in_the_priors_of_its_models() -> None:
         bounds[kind] = trace.bound
     np.testing.assert_allclose(bounds[Pool], np.mean([bounds[kind] for kind in POOLED]), rtol=1e-9)
     truth = truth_evidence(Markov.of(tags, GAMMA0), tags, encoded, known.astype(np.int64))
-    dense = {
+    dense: dict[type[Annotators], Floats] = {
         ConfusionMatrix: np.tile(ALPHA0 + EPSILON0 * np.eye(J), (K, 1, 1, 1)),
         Sequential: np.tile(dense_sequential_prior(tags, ALPHA0, EPSILON0), (K, 1, 1, 1)),
     }

@@ -125,7 +125,8 @@ def test_confirmations_are_those_of_every_fold_one_after_another() -> None:
             for span in crowd.tagset.spans(corpus[d].gold or ())
         )
         stated = np.linspace(0.1, 0.9, len(gold)) / (1 + number)
-        spans = Spans(*(np.array(column) for column in zip(*gold, strict=True)), np.full(len(gold), -1))
+        start, end, kind = (np.array(column) for column in zip(*gold, strict=True))
+        spans = Spans(start, end, kind, np.full(len(gold), -1))
         beside, _, matched, expected = one.confirmed(spans)
         place = {start: p for (start, _, _), p in zip(gold, stated, strict=True)}
         rows += [(bool(m), float(e), place[int(a)]) for m, e, a in zip(matched, expected, beside.start, strict=True)]
@@ -140,7 +141,9 @@ def test_confirmations_are_those_of_every_fold_one_after_another() -> None:
 
 def test_what_is_expected_by_hand() -> None:
     """Three documents, of which the second is empty."""
-    found = expected_scores(SpanTallies(np.array([2.0, 0.0, 1.0]), np.array([1.7, 0.0, 0.7]), np.array([2.0, 0.5, 0.6])))
+    found = expected_scores(
+        SpanTallies(np.array([2.0, 0.0, 1.0]), np.array([1.7, 0.0, 0.7]), np.array([2.0, 0.5, 0.6]))
+    )
     assert found.precision == pytest.approx(2.4 / 3)
     assert found.recall == pytest.approx(2.4 / 3.1)
     assert found.f1 == pytest.approx(2 * 2.4 / (3 + 3.1))

@@ -37,7 +37,8 @@ def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
     tagset = model.tagset_
     encoded = encode(second, tagset)
     blank = parts_of(model.fitted_.settings, tagset, len(encoded.annotators), (), AnnotatorPriors()).annotators
-    cells, counts = past_cells(past, model.fitted_.settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
+    kind = model.fitted_.settings.annotator
+    cells, counts = past_cells(past, kind, tagset, encoded.annotators, encoded.cells.n_previous)
     part = WithHistory.around(blank, cells, counts)
     assert part.kl() == pytest.approx(0.0, abs=1e-9)
     rng = np.random.default_rng(0)
@@ -62,10 +63,10 @@ def test_what_is_added_and_taken_out_again_leaves_the_history_in_it(annotator: s
     blank = WithHistory.around(
         parts_of(model.fitted_.settings, model.tagset_, 3, (), AnnotatorPriors()).annotators, part.cells, part.counts
     )
-    twice = blank.changed(cells, counts, 1.0).changed(cells, counts, 1.0)
+    twice = blank.changed(cells, counts, 1.0, blank).changed(cells, counts, 1.0, blank)
     for k in range(3):
         np.testing.assert_allclose(twice.matrix(k), blank.updated(cells, 2 * counts).matrix(k), rtol=1e-12)
-        gone = part.changed(cells, counts, 1.0).changed(cells, counts, -1.0)
+        gone = part.changed(cells, counts, 1.0, part).changed(cells, counts, -1.0, part)
         np.testing.assert_allclose(gone.matrix(k), part.matrix(k), rtol=1e-12)
 
 
@@ -140,7 +141,8 @@ def test_a_history_goes_on_in_updates() -> None:
         bsc("bsc-cm").fit(Corpus(second.documents[:10]), history=past).update(Corpus(second.documents[10:]), passes=3)
     )
     other = bsc("bsc-cm").fit(second, history=past)
-    np.testing.assert_allclose(model.fitted_.model.annotators.matrix(1), other.fitted_.model.annotators.matrix(1), rtol=0, atol=0.02)
+    mine, theirs = (each.fitted_.model.annotators.matrix(1) for each in (model, other))
+    np.testing.assert_allclose(mine, theirs, rtol=0, atol=0.02)
 
 
 def test_auto_takes_the_model_of_the_history() -> None:

@@ -61,16 +61,14 @@ def test_spans_of_every_annotator(corpus: Corpus) -> None:
         for s in find_spans(certain(tags))
     }
     types = crowd.tagset.types
-    found = [
-        (int(s), int(e), types[k], crowd.annotators[w]) for s, e, k, w in zip(*marked_spans(crowd), strict=True)
-    ]
+    found = [(int(s), int(e), types[k], crowd.annotators[w]) for s, e, k, w in zip(*marked_spans(crowd), strict=True)]
     assert len(found) == len(set(found))
     assert set(found) == expected
 
 
 def test_nothing_of_what_is_held_out_is_left_in_the_rest_and_all_else_is(corpus: Corpus) -> None:
     crowd = encoded(corpus)
-    found = folds(crowd)
+    found = list(folds(crowd))
     assert len(found) > 1
     everything = said_in(crowd)
     for rest, held in found:
@@ -121,11 +119,13 @@ def test_those_who_depend_on_a_held_out_annotator_are_left_out_and_judge_nothing
 
 
 def test_a_document_of_which_nobody_would_be_left_is_not_chosen() -> None:
-    corpus = with_copies(Corpus(replace(one, annotations={"a": one.gold or ()}) for one in crowds.sentences(30)), "a", 2)
+    corpus = with_copies(
+        Corpus(replace(one, annotations={"a": one.gold or ()}) for one in crowds.sentences(30)), "a", 2
+    )
     crowd = encoded(corpus)
     assert hold_out(crowd) is not None
     assert hold_out(crowd, notes=[Duplicates(((0, 1, 2),))]) is None
-    assert folds(crowd, notes=[Duplicates(((0, 1, 2),))]) == []
+    assert list(folds(crowd, notes=[Duplicates(((0, 1, 2),))])) == []
 
 
 def test_the_changes_of_a_crowd_are_made_of_the_rest_anew() -> None:
@@ -151,7 +151,7 @@ def test_documents_with_known_labels_stay_whole(corpus: Corpus) -> None:
 def test_nobody_to_spare() -> None:
     alone = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
     assert hold_out(encoded(alone)) is None
-    assert folds(encoded(alone)) == []
+    assert list(folds(encoded(alone))) == []
 
 
 def test_one_in_five_is_held_out_of_hard_and_of_soft_labels() -> None:
@@ -167,7 +167,9 @@ def test_one_in_five_is_held_out_of_hard_and_of_soft_labels() -> None:
     soft = Corpus([Document(str(n), ("a", "b", "c", "d"), {f"a{k}": rows for k in range(3)}) for n in range(10)])
     rest, held = hold_out(encoded(soft)) or pytest.fail("nobody was held out")
     assert len(held.document) == 5
-    assert np.isin(held.token, held.doc_start).all()  # at the first token an I can only be a B: of others nobody was sure
+    assert np.isin(
+        held.token, held.doc_start
+    ).all()  # at the first token an I can only be a B: of others nobody was sure
     assert len(rest.event_cell) == len(encoded(soft).event_cell) * 25 // 30
 
 

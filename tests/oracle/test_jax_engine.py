@@ -5,23 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from quorate.choose import hidden, trials
 
 from by_name import bsc
 from problems import random_corpus, tagset
 from quorate.active.strategies import sequence_entropy
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
+from quorate.crowd import hold_out
 from quorate.crowd.crowd import AnnotatorPriors
 from quorate.crowd.encode import encode, encode_known
 from quorate.estimators.bsc import BSC
-from quorate.model import loop
+from quorate.model import fit, loop
 from quorate.model.engines import factory, plain
 from quorate.model.engines.protocol import Counts, Decoded, Engine, Tables
 from quorate.model.engines.threads import ThreadsEngine
@@ -203,7 +202,10 @@ def test_a_model_that_lives_on_the_device_is_the_same(annotators: Any, n_shapes:
     encoded, J = problem.encoded, len(problem.tags.labels)
     written = np.arange(len(encoded.words)) % max(n_shapes - 1, 1)  # one of several shapes is that of no word
     prior = AnnotatorPrior(
-        problem.tags, 1.0, 5.0, of_each=AnnotatorPriors((0.5,) * len(encoded.annotators), (0.3,) * len(encoded.annotators))
+        problem.tags,
+        1.0,
+        5.0,
+        of_each=AnnotatorPriors((0.5,) * len(encoded.annotators), (0.3,) * len(encoded.annotators)),
     )
     blank = loop.Model(
         Markov.of(problem.tags, 1.0),
@@ -211,7 +213,7 @@ def test_a_model_that_lives_on_the_device_is_the_same(annotators: Any, n_shapes:
         Words.of(len(encoded.words), J, 0.3, shapes=Shapes(written.astype(np.int8), n_shapes)),
         0.6,
     )
-    assert problem.jax.resident(loop.initial_model(problem.jax, blank, encoded.cells), encoded.cells) is not None
+    assert problem.jax.resident(loop.initial_model(problem.jax, blank, encoded), encoded.cells) is not None
     ours, theirs = (loop.fit(each, blank, encoded, max_passes=4) for each in (problem.jax, problem.threads))
     np.testing.assert_allclose(ours.trace.bounds, theirs.trace.bounds, rtol=1e-6)
     np.testing.assert_allclose(ours.model.kl(), theirs.model.kl(), rtol=1e-5)
@@ -268,8 +270,8 @@ def test_needs_no_file_format() -> None:
 def test_the_default_method_chooses_and_updates_on_the_engine_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = partial(hidden.draws, enough=hidden.Enough(1, 1))  # each is compiled for
-    monkeypatch.setattr(trials, "draws", lambda encoded, *, enough, **given: one(encoded, **given))
+    own = hold_out.folds
+    monkeypatch.setattr(fit, "folds", lambda *given, **more: list(own(*given, **more))[:1])  # each is compiled for
     monkeypatch.setattr(factory, "ThreadsEngine", None)  # whoever makes one fails
     runs: list[Any] = []
     passed = JaxEngine.passed

@@ -837,6 +837,7 @@ def test_evidence_of_some_documents_is_what_is_found_of_them_alone() -> None:
             mine, expected = np.diff(mine) > 0, np.diff(expected) > 0
         np.testing.assert_allclose(mine, expected, **CLOSE, err_msg=name)
     assert part.beginning is not None
+    assert alone.beginning is not None
     np.testing.assert_allclose(part.beginning, alone.beginning, **CLOSE)
     learned = fit_spans(whole)
     assert learned.responses.true.shape == (len(corpus.annotators), len(RESPONSES))
@@ -854,9 +855,8 @@ def made_evidence(seed: int, *, nobody: bool = False) -> tuple[SpanEvidence, Spa
     if nobody:
         corpus = Corpus([*corpus, Document("nobody's", ("w0", "w1", "w2"))])
     encoded = encode(corpus, tags)
-    thought = Likely(
-        *(np.array(each) for each in ((encoded.n_tokens - 2,), (encoded.n_tokens,), (1,))), np.array([0.4])
-    ) if nobody else NOTHING_LIKELY  # fmt: skip
+    last = np.array([encoded.n_tokens])
+    thought = Likely(last - 2, last, np.array([1]), np.array([0.4])) if nobody else NOTHING_LIKELY
     found = find_candidates(encoded, thought, 0.1)
     found = found._replace(likely=np.where(found.likely > 0, found.likely, rng.uniform(0.05, 0.95, len(found.start))))
     engine = SpanEngine(found, rng.normal(0, 1.5, len(found.start)), threads=1)
@@ -866,7 +866,9 @@ def made_evidence(seed: int, *, nobody: bool = False) -> tuple[SpanEvidence, Spa
     return SpanEvidence(encoded, found, engine, np.zeros(encoded.n_docs, np.bool_), beginning), SpanModel(part, 0.4)
 
 
-def enumerated(evidence: SpanEvidence, model: SpanModel, calibration: Calibration) -> tuple[Floats, Floats, list[list]]:
+def enumerated(
+    evidence: SpanEvidence, model: SpanModel, calibration: Calibration
+) -> tuple[Floats, Floats, list[list[int]]]:
     """Of every candidate how likely it is that it is in the true set, by itself and mixed with the token model."""
     case = case_of(evidence.engine, *model.responses.log_lik(log_mean))
     of_sets = np.concatenate([case.answer(d, model.temper, calibration.spans).true for d in range(case.n_docs)])

@@ -53,7 +53,7 @@ class Dense:
                 for row in rows if one(0.0)[before, 0, tags.outside] > 0 and share < 1 else ():  # where O can be said
                     total = row.sum()
                     row *= max(share, 0.1)
-                    row[tags.outside] = total - np.delete(row, tags.outside).sum()
+                    row[tags.outside] = total - np.delete(row, tags.outside or 0).sum()
         self.counts = np.zeros_like(self.prior)
 
     def add(self, cells: Cells, counts: Floats) -> None:

@@ -42,7 +42,7 @@ def agreement(one: Result, other: Result) -> float:
 def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str) -> None:
     """Without some documents a model is what one pass over the others alone makes of the model before."""
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, truth=truth, max_iter=4).fit(corpus)
+    model = bsc("auto", annotator=annotator, truth=truth, max_iter=4).fit(corpus)
     before = model.fitted_.model
     gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
     left = _without(model.fitted_, Engines(), model._fit_state.opened(), gone).model
@@ -62,11 +62,11 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
 def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str) -> None:
     """Who is new has their prior, by their own trust; so has the model with a history in it."""
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, max_iter=3).fit(corpus)
+    model = bsc("auto", annotator=annotator, max_iter=3).fit(corpus)
     K, J = len(model.fitted_.names), len(model.tagset_.labels)
     parts = [model.fitted_.model.annotators]
     if annotator != "spam":
-        parts.append(BSC(annotator, max_iter=3).fit(corpus, history=model).fitted_.model.annotators)
+        parts.append(bsc("auto", annotator=annotator, max_iter=3).fit(corpus, history=model).fitted_.model.annotators)
     for part in parts:
         believed = AnnotatorPriors((1.0,) * K + (1.0, 50.0))
         larger = part.grown(K + 2, believed)
@@ -84,7 +84,7 @@ def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str)
 @pytest.mark.parametrize("annotator", MODELS)
 def test_taking_a_word_back_changes_little(annotator: str) -> None:
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, max_iter=400, tol=0.0).fit(corpus)
+    model = bsc("auto", annotator=annotator, max_iter=400, tol=0.0).fit(corpus)
     before = statistics(model)
     again = corpus.documents[5:9]
     silent = [replace(one, annotations={name: ("O",) * len(one.tokens) for name in one.annotations}) for one in again]
@@ -98,7 +98,7 @@ def test_documents_that_have_not_changed_leave_the_fit_alone(annotator: str, tmp
     """The whole export of every day can be given: what is in the model already is passed over."""
     corpus = people_on(sentences(60, seed=3))
     known = {corpus[0].id: ("O",) * len(corpus[0].tokens)}
-    model = BSC(annotator, max_iter=3).fit(corpus, known=known)
+    model = bsc("auto", annotator=annotator, max_iter=3).fit(corpus, known=known)
     before, tags = statistics(model), model.result_.tags
     with (tmp_path / "export.jsonl").open("wb") as stream:
         write_corpus(corpus, stream)
@@ -144,8 +144,8 @@ def test_gold_that_came_later_is_there_to_score_against() -> None:
 def test_passes_over_everything_are_those_of_the_loop(annotator: str) -> None:
     documents = people_on(sentences(60, seed=4)).documents
     few = {"annotator": annotator, "max_iter": 3}
-    local = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
-    whole = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
+    local = bsc("auto", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
+    whole = bsc("auto", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
     encoded = encode(Corpus(documents), local.tagset_, annotators=local.fitted_.names, words=local.fitted_.words)
     more = loop.more_passes(ThreadsEngine(encoded), local.fitted_.model, encoded.cells, 4)
     local.fitted_ = replace(local.fitted_, model=more)
@@ -159,10 +159,10 @@ def test_an_update_agrees_with_a_fit_from_scratch(annotator: str) -> None:
         replace(one, annotations=dict(sorted(one.annotations.items())[:2])) if number % 50 == 0 else one
         for number, one in enumerate(documents[:396])
     ]
-    model = BSC(annotator).fit(Corpus(changed))
+    model = bsc("auto", annotator=annotator).fit(Corpus(changed))
     late = [Document(one.id, one.tokens, dict(sorted(one.annotations.items())[2:])) for one in documents[:396:50]]
     model.update(Corpus([*late, *documents[396:]]))  # new labels of old documents, and new documents
-    scratch = BSC(annotator).fit(Corpus(documents))
+    scratch = bsc("auto", annotator=annotator).fit(Corpus(documents))
     assert agreement(model.result_, scratch.result_) >= 0.997
     assert model.annotators_["a1"].n_labels == scratch.annotators_["a1"].n_labels
     assert model.meta_["documents"] == 400
@@ -263,7 +263,7 @@ def test_any_order_of_updates_ends_with_all_documents(seed: int, annotator: str,
     rng = np.random.default_rng(seed)
     tags = tagset(scheme, 2)
     documents = random_corpus(rng, tags, n_documents=8, n_annotators=3).documents
-    model = BSC(annotator, max_iter=3, scheme=scheme.value)
+    model = bsc("auto", annotator=annotator, max_iter=3, scheme=scheme.value)
     try:
         model.fit(Corpus(documents[:4]))
     except quorate.QuorateError:

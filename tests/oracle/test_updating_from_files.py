@@ -68,7 +68,9 @@ def test_any_order_of_labels_ends_in_the_same_fit(seed: int, annotator: str, tmp
     """New documents, new annotators, more labels and known ones, with the model in a file overnight."""
     rng = np.random.default_rng(seed)
     documents = people_on(sentences(60, seed=seed)).documents
-    here = BSC(annotator, max_iter=4).fit(Corpus(documents[:30]), known="inline" if seed == 3 else None)
+    here = bsc("auto", annotator=annotator, max_iter=4).fit(
+        Corpus(documents[:30]), known="inline" if seed == 3 else None
+    )
     there = moved(here, tmp_path / "model")
     for _ in range(5):
         labels, known, passes = day(rng, documents)

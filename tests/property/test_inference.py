@@ -100,7 +100,7 @@ def test_no_prior_however_strong_makes_the_bound_seem_to_fall(
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq", "pool"])
 @pytest.mark.parametrize("priors", [{"gamma0": 5e5}, {"alpha0": 1e5}, {"alpha0": 1e6, "epsilon0": 1e6, "gamma0": 1e6}])
 def test_strong_priors_fit_a_crowd(sample: Corpus, annotator: str, priors: dict[str, float]) -> None:
-    bounds = np.array(BSC(annotator, max_iter=60, tol=0.0, **priors).fit(sample).trace_.bounds)
+    bounds = np.array(bsc("auto", annotator=annotator, max_iter=60, tol=0.0, **priors).fit(sample).trace_.bounds)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
@@ -242,8 +242,8 @@ def test_soft_labels_that_are_certain_equal_tags(seed: int, annotator: str) -> N
         )
         for d in corpus
     )
-    one = BSC(annotator, scheme="bio", max_iter=5).fit(corpus)
-    other = BSC(annotator, scheme="bio", max_iter=5).fit(soft)
+    one = bsc("auto", annotator=annotator, scheme="bio", max_iter=5, calibrate=False).fit(corpus)
+    other = bsc("auto", annotator=annotator, scheme="bio", max_iter=5, calibrate=False).fit(soft)
     np.testing.assert_allclose(one.trace_.bounds, other.trace_.bounds, rtol=1e-9)
     same(one.result_, other.result_)
 
@@ -264,7 +264,7 @@ def test_bound_never_falls_with_soft_labels(seed: int, annotator: str) -> None:
         replace(d, annotations={a: tuple(map(soften, certain(tags))) for a, tags in d.annotations.items()})
         for d in corpus
     )
-    bounds = np.array(BSC(annotator, max_iter=10, tol=0.0).fit(soft).trace_.bounds)
+    bounds = np.array(bsc("auto", annotator=annotator, max_iter=10, tol=0.0).fit(soft).trace_.bounds)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
@@ -320,7 +320,7 @@ def test_folder_of_shards_reads_as_one_file(tmp_path: object, sample: Corpus) ->
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq", "pool"])
 def test_a_document_without_annotators_is_tagged(annotator: str, sample: Corpus) -> None:
     corpus = Corpus([*sample, Document("bare", sample[0].tokens)])
-    result = BSC(annotator, max_iter=3).fit(corpus).result_
+    result = bsc("auto", annotator=annotator, max_iter=3).fit(corpus).result_
     assert len(result["bare"].tags) == len(sample[0].tokens)
 
 
@@ -332,7 +332,7 @@ def test_distinct_tokens_give_the_counts_of_all_tokens(case: dict[str, Any]) -> 
     corpus = Corpus([*once, *(replace(document, id=f"{document.id} again") for document in once)])
     encoded = encode(corpus, tags)
     known = np.where(np.arange(encoded.n_tokens) % 5 == 0, 1, -1).astype(np.int32) if case["known"] else None
-    condensed = condense(encoded, known, by_previous=True)
+    condensed = condense(replace(encoded, known=known), by_previous=True)
     assert condensed is not None
     assert condensed.times.sum() == encoded.n_tokens
     assert len(condensed.times) < encoded.n_tokens
@@ -342,7 +342,7 @@ def test_distinct_tokens_give_the_counts_of_all_tokens(case: dict[str, Any]) -> 
     chain = Independent.of(tags, 1.0).chain()
     votes = rng.random(tables.cells.shape)
     whole = ThreadsEngine(encoded, known=known, text=False)
-    distinct = ThreadsEngine(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
+    distinct = ThreadsEngine(condensed.crowd, known=condensed.crowd.known, text=False, times=condensed.times)
     for one, other in (
         (whole.run(tables, chain), distinct.run(tables, chain)),
         (whole.vote(votes, 0.1), distinct.vote(votes, 0.1)),
@@ -357,14 +357,14 @@ def test_distinct_tokens_give_the_counts_of_all_tokens(case: dict[str, Any]) -> 
 def test_distinct_tokens_without_previous_labels_give_the_same_annotators(case: dict[str, Any]) -> None:
     once, tags = corpus_of(case["seed"], case["scheme"]), tagset(case["scheme"], 2)
     encoded = encode(Corpus([*once, *(replace(document, id=f"{document.id} again") for document in once)]), tags)
-    condensed = condense(encoded, None, by_previous=False)
+    condensed = condense(encoded, by_previous=False)
     assert condensed is not None
-    cells = condensed.encoded.cells
+    cells = condensed.crowd.cells
     assert np.all(np.diff(cells.keys) > 0)
     model = ConfusionMatrix.of(AnnotatorPrior(tags, 1.0, 2.0), len(encoded.annotators))
     chain, no_words = Independent.of(tags, 1.0).chain(), np.zeros((0, len(tags.labels)))
     whole = ThreadsEngine(encoded, text=False).run(Tables(model.log_lik(encoded.cells), no_words), chain)
-    distinct = ThreadsEngine(condensed.encoded, text=False, times=condensed.times)
+    distinct = ThreadsEngine(condensed.crowd, text=False, times=condensed.times)
     counts = distinct.run(Tables(model.log_lik(cells), no_words), chain)
     np.testing.assert_allclose(counts.log_z, whole.log_z, rtol=1e-9)
     one, other = model.updated(encoded.cells, whole.cells), model.updated(cells, counts.cells)

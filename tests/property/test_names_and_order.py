@@ -1,4 +1,4 @@
-"""What changes nothing that is given out: names of annotators and types, order, duplicates, and what nobody labelled."""
+"""What changes nothing that is given out: names, order, types, duplicates, and what nobody labelled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import quorate
 import simulated_crowds as crowds
-from quorate import BSC, Corpus, Document, Result
+from by_name import bsc
+from quorate import Corpus, Document, Result
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.simulate import with_copies
 from quorate.crowd.encode import encode
@@ -182,7 +183,8 @@ def test_a_hundred_unlabelled_documents_change_nothing_of_sixty(annotator: str) 
     documents = crowds.sparse(160, 20).documents
     labelled = Corpus(documents[:60])
     bare = [replace(one, annotations={}, gold=None) for one in documents[60:]]
-    alone, beside = BSC(annotator).fit(labelled), BSC(annotator).fit(Corpus([*bare[:50], *labelled, *bare[50:]]))
+    every = Corpus([*bare[:50], *labelled, *bare[50:]])
+    alone, beside = (bsc("auto", annotator=annotator).fit(each) for each in (labelled, every))
     assert beside.trace_.bounds == pytest.approx(alone.trace_.bounds, rel=1e-12)
     assert beside.calibration_ == pytest.approx(alone.calibration_, rel=1e-9)
     for one in alone.result_:
@@ -199,7 +201,7 @@ def test_a_hundred_unlabelled_documents_change_nothing_of_sixty(annotator: str) 
 def test_the_same_annotators_are_held_out(name: str) -> None:
     corpus = crowd(name)
     other, old_name = disguised(corpus, 1)
-    first, second = (folds(encode(one, one.tagset())) for one in (corpus, other))
+    first, second = (list(folds(encode(one, one.tagset()))) for one in (corpus, other))
     assert len(first) == len(second) > 1
 
     def held_out(of: Corpus, fold: int) -> set[tuple[str, str]]:

@@ -178,15 +178,16 @@ def test_responses_are_what_everybody_did_with_each_candidate(drawn: dict[str, A
     assert found.pair_start.tolist() == pair_start
     assert found.response_start.tolist() == response_start
     assert found.response.tolist() == response
-    assert found.weight.tolist() == [1.0] * len(who)
+    np.testing.assert_allclose(found.weight, [1.0] * len(who))
     of_candidate: list[list[int]] = [[] for _ in found.start]
     for d in range(len(case.corpus)):
         said = found.response[found.response_start[d] : found.response_start[d + 1]]
         n = found.first[d + 1] - found.first[d]
         for place, code in enumerate(said.tolist()):
             of_candidate[found.first[d] + place % n].append(code)
-    assert found.marked.tolist() == [codes.count(kernels.EXACT) for codes in of_candidate]
-    assert found.touched.tolist() == [sum(code < kernels.OTHER_TYPE for code in codes) for codes in of_candidate]
+    np.testing.assert_allclose(found.marked, [codes.count(kernels.EXACT) for codes in of_candidate])
+    touched = [sum(code < kernels.OTHER_TYPE for code in codes) for codes in of_candidate]
+    np.testing.assert_allclose(found.touched, touched)
     alike = [
         sum(one != other and one[2] == other[2] and overlap(one, other) for other in places(found))
         for one in places(found)
@@ -199,7 +200,8 @@ def test_responses_are_what_everybody_did_with_each_candidate(drawn: dict[str, A
 def test_a_fit_holds_whatever_there_is(drawn: dict[str, Any]) -> None:
     case = case_of(drawn)
     found, K = case.found, len(encode(case.corpus, case.tags).annotators)
-    engine = SpanEngine(found, prior_log_odds(found.likely, np.zeros(len(found.start)), None, found.middle()), threads=2)
+    prior = prior_log_odds(found.likely, np.zeros(len(found.start)), None, found.middle())
+    engine = SpanEngine(found, prior, threads=2)
     model, bounds, _ = loop.passes(engine, SpanModel(Responses.of(K)), found, 5, 0.0)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
     posterior = engine.posterior(model)

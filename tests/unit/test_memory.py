@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from by_name import bsc
-from quorate import BSC, Corpus, Document, memory
+from quorate import Corpus, Document, memory
 from quorate.active import strategies
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode
@@ -78,21 +78,21 @@ def test_a_model_that_cannot_fit_is_refused_with_its_size(
     only(monkeypatch, 1000)
     said = rf"annotator model '{annotator}' .* would need [\d.,]+ [KM]B of memory, and 1,000 bytes are free"
     with pytest.raises(SettingsError, match=said):
-        BSC(annotator).fit(sample)
+        bsc("auto", annotator=annotator).fit(sample)
     only(monkeypatch, None)  # where it cannot be known, everything is tried
-    assert BSC(annotator, max_iter=1).fit(sample).trace_.passes == 1
+    assert bsc("auto", annotator=annotator, max_iter=1).fit(sample).trace_.passes == 1
 
 
-@pytest.mark.parametrize("annotator", ["spam", "cv", "cm", "seq", "pool"])
+@pytest.mark.parametrize("annotator", ["spam", "cv", "cm", "seq"])
 @pytest.mark.parametrize(("n_labels", "n_annotators"), [(300, 5), (40, 3_000)])
 def test_what_a_fit_is_said_to_need_is_about_what_it_takes(annotator: str, n_labels: int, n_annotators: int) -> None:
     corpus = many_labels(n_labels, n_annotators, 200 if n_labels == 300 else 1500)
-    BSC(annotator, max_iter=1).fit(Corpus(corpus.documents[:5]))  # what is loaded once does not count
+    bsc("auto", annotator=annotator, max_iter=1).fit(Corpus(corpus.documents[:5]))  # what is loaded once does not count
     tracemalloc.start()
     try:
         arrays = encoded(corpus)
         before = tracemalloc.get_traced_memory()[0]
-        BSC(annotator, max_iter=3).fit(corpus)
+        bsc("auto", annotator=annotator, max_iter=3).fit(corpus)
         taken = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()

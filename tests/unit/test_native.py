@@ -117,12 +117,12 @@ def test_the_simpler_library_has_all_of_it() -> None:
 def test_both_libraries_give_the_same_consensus(monkeypatch: pytest.MonkeyPatch) -> None:
     """They round differently, and that is all."""
     corpus = quorate.sample()
-    best = quorate.aggregate(corpus, method="bsc-seq", evidence="spans")
+    best = quorate.aggregate(corpus, method="bsc-seq")
     simple = ctypes.CDLL(str(library_file("base")))
     monkeypatch.setattr(native_module, "_library", lambda: simple)
     native_module._bound.cache_clear()
     try:
-        other = quorate.aggregate(corpus, method="bsc-seq", evidence="spans")
+        other = quorate.aggregate(corpus, method="bsc-seq")
     finally:
         native_module._bound.cache_clear()
     assert [one.tags for one in other] == [one.tags for one in best]

@@ -473,7 +473,6 @@ def mixed_up(times: int, n: int) -> say.Labels:
             "Choose what to accept by gold",
         ),
         ({"agreement": say.Agreement(alpha=0.1)}, "Annotators hardly agree"),
-        ({"fit": say.Fit([-200.0, -100.0], "passes")}, "Fit again with more passes"),
         (
             {"labels": mixed_up(10, 50)},
             "Say in the guidelines how to tell A from B: 20% of all marks on A say B.",

@@ -25,7 +25,6 @@ from quorate.corpus.tags import Scheme, TagSet
 from quorate.crowd.algebra import with_annotator
 from quorate.crowd.encode import encode
 from quorate.errors import InputError, SettingsError
-from quorate.model import loop
 from quorate.model.loop import Progress
 from quorate.taggers import make_tagger
 from quorate.taggers.context import ContextTagger
@@ -284,21 +283,6 @@ def test_progress_grows_over_the_rounds() -> None:
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares)
     assert any("fold 2 of 3" in step.note for step in steps)
-
-
-def test_the_last_calibration_reads_the_last_fit_anew_and_fits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    fits = []
-    fit = loop.fit
-
-    def counted(*given: Any, **options: Any) -> Any:
-        fits.append(fit(*given, **options))
-        return fits[-1]
-
-    monkeypatch.setattr(loop, "fit", counted)
-    model = bsc(tagger="crf")
-    model.fit(small())
-    assert len(fits) == 1 + len(model.tagger_rounds_)  # the first is without the tagger
-    assert model.meta_["calibration"] == model.calibration_._asdict()
 
 
 def test_the_plug_ins_of_the_docs_run() -> None:

@@ -203,9 +203,13 @@ def fit_and_decode(
     corpus: Corpus | None = None,
     posteriors: bool = True,
     progress: Progress | None = None,
+    teaches: NDArray[np.bool_] | None = None,
 ) -> tuple[Fitted, Crowd, Consensus]:
-    """A fit, its crowd with all changes, and the consensus on it, from one look at the evidence."""
-    fitted, seen, consensus = _fit(crowd, settings, engines, history, corpus, progress, posteriors=posteriors)
+    """A fit, its crowd with all changes, and the consensus on it, from one look at the evidence.
+
+    ``teaches [D]`` are the documents to learn from; those that somebody labelled, unless given.
+    """
+    fitted, seen, consensus = _fit(crowd, settings, engines, history, corpus, progress, posteriors, teaches)
     if consensus is None:  # some documents were left out of the fit
         seen = with_notes(_with_words(crowd, fitted.words), fitted.notes)
         posteriors = posteriors or seen.original is not None
@@ -221,11 +225,11 @@ def _fit(
     history: Past | None,
     corpus: Corpus | None,
     progress: Progress | None,
-    *,
     posteriors: bool | None = None,
+    teaches: NDArray[np.bool_] | None = None,
 ) -> tuple[Fitted, Crowd, Consensus | None]:
     needs_spans(settings, crowd.tagset)  # says so now if there can be none
-    taught = _labelled(crowd)
+    taught = _labelled(crowd, teaches)
     seen = changed(taught) if settings.adapt and not taught.notes else taught
     if settings.spans and (crowd.tagset.outside is None or not room_for_spans(seen)):
         settings = replace(settings, spans=False)
@@ -256,10 +260,11 @@ def _fit(
         return fitted, seen, found
 
 
-def _labelled(crowd: Crowd) -> Crowd:
+def _labelled(crowd: Crowd, teaches: NDArray[np.bool_] | None) -> Crowd:
     """The documents that somebody labelled, or of which some labels are known, and the words in these."""
-    events = crowd.event_start[crowd.doc_start]
-    teaches = (np.diff(events) > 0) | (np.diff(crowd.doc_start) == 0)
+    if teaches is None:
+        teaches = np.diff(crowd.event_start[crowd.doc_start]) > 0
+    teaches = teaches | (np.diff(crowd.doc_start) == 0)
     if crowd.known is not None:
         teaches |= np.diff(np.concatenate([[0], np.cumsum(crowd.known >= 0)])[crowd.doc_start]) > 0
     if teaches.all():

@@ -48,9 +48,9 @@ def majority(
 
     The sequence is the valid one with the greatest product of shares; by token, the greatest share wins. ``seed`` is
     for ties that are broken at random. ``voters`` is the same corpus with other weights of events, where not all count
-    alike.
+    alike. A token that nobody labelled is ``O``, where there is one.
     """
-    rank = _tie_rank(crowd, ties, seed)
+    rank = _without_votes(crowd, _tie_rank(crowd, ties, seed))
     return _voted(crowd, voters, rank, by_token=decode is Decode.TOKEN, threads=threads)
 
 
@@ -74,10 +74,7 @@ def silent_majority(
     speaks = marks & _marked_by_its_annotator(crowd, token, marks)
     spoken_of = np.bincount(token, speaks, crowd.n_tokens) > 0
     voters = without(crowd, ~np.where(spoken_of[token], speaks, ~marks))
-    rank = _fixed_rank(crowd.tagset, Ties.ENTITY_FIRST)[None]
-    unseen = np.diff(crowd.event_start) == 0
-    if unseen.any():
-        rank = np.where(unseen[:, None], _fixed_rank(crowd.tagset, Ties.OUTSIDE_FIRST), rank)
+    rank = _without_votes(crowd, _fixed_rank(crowd.tagset, Ties.ENTITY_FIRST)[None])
     return _voted(crowd, voters, rank, by_token=decode is Decode.TOKEN, threads=threads)
 
 
@@ -177,6 +174,14 @@ def _tie_rank(crowd: Crowd, ties: Ties, seed: int) -> Floats:
     if ties is Ties.RANDOM:
         return np.random.default_rng(seed).random((crowd.n_tokens, len(crowd.tagset.labels)))
     return _fixed_rank(crowd.tagset, ties)[None]
+
+
+def _without_votes(crowd: Crowd, rank: Floats) -> Floats:
+    """``[1, J]`` or ``[N, J]`` The same, in which ``O`` wins where nobody voted."""
+    unseen = np.diff(crowd.event_start) == 0
+    if not unseen.any() or crowd.tagset.outside is None:
+        return rank
+    return np.where(unseen[:, None], _fixed_rank(crowd.tagset, Ties.OUTSIDE_FIRST), rank)
 
 
 def _fixed_rank(tagset: TagSet, ties: Ties) -> Floats:

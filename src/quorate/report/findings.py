@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from quorate.formats.notes import some
-from quorate.report.content import AnnotatorRow, Annotators, Audit, Finding, Fit, Gold, LabelRow, Report
+from quorate.report.content import AnnotatorRow, Annotators, Audit, Finding, Gold, LabelRow, Report
 from quorate.report.people import (
     HABITS,
     LEAST_SHARE,
@@ -92,7 +92,6 @@ def find(report: Report) -> list[Finding]:
         *_differences(report.annotators),
         *_labels(report),
         *_agreement(report),
-        *_fit(report.fit),
     ]
     return [replace(finding, text=_begun(finding.text)) for finding in found]
 
@@ -370,15 +369,6 @@ def _agreement(report: Report) -> Iterator[Finding]:
     yield Finding("agreement", f"Before any model, annotators' agreement is {word} (Krippendorff's alpha {alpha:.2f}).")
 
 
-def _fit(fit: Fit | None) -> Iterator[Finding]:
-    if fit is not None and len(fit.bounds) > 1 and fit.reason != "converged":
-        gain = (fit.bounds[-1] - fit.bounds[-2]) / abs(fit.bounds[-1])
-        if gain > 1e-4:
-            yield Finding(
-                "fit", f"The fit stopped at {counted(len(fit.bounds), 'pass', 'passes')} with the bound still rising."
-            )
-
-
 def next_steps(report: Report) -> list[str]:
     """What to do now, the most useful first.
 
@@ -473,8 +463,6 @@ def _steps_of_documents(report: Report) -> Iterator[str]:
         yield f"{share} of documents are doubtful: the guidelines may leave room for more than one reading."
     elif alpha is not None and alpha < _POOR_ALPHA:
         yield "Annotators hardly agree: the guidelines may leave room for more than one reading."
-    if list(_fit(report.fit)):
-        yield "Fit again with more passes (--max-passes): the bound was still rising."
 
 
 def _steps_of_people(rows: Sequence[AnnotatorRow]) -> Iterator[str]:

@@ -63,6 +63,8 @@ def make_tagger(choice: TaggerChoice, tagset: TagSet) -> Tagger:
     quorate.errors.SettingsError: tagger 'oracle' is not known (one of: none, crf, context; or one of your own)
     """
     if isinstance(choice, str):
+        if choice == "auto":
+            raise SettingsError("there is no tagger 'auto' any more (crf or context joins when it is asked for)")
         if choice not in list(TaggerName):
             known = ", ".join(name.value for name in TaggerName)
             raise SettingsError(f"tagger {choice!r} is not known (one of: {known}; or one of your own)")

@@ -133,13 +133,12 @@ def joined_fit(
 
     def consensus(path: Ints32 | None) -> Floats:
         nonlocal last
-        joined = crowd if path is None else with_annotator(crowd, TAGGER, np.where(labelled, path, -1))
-        last = fit(joined, posteriors=True, progress=shown.fit if shown else None)
+        joined = crowd if path is None else with_annotator(crowd, TAGGER, path)
+        last = fit(joined, posteriors=True, teaches=labelled, progress=shown.fit if shown else None)
         posterior: Floats = last[2].decoded.posterior
         return posterior
 
-    events = np.diff(crowd.event_start[crowd.doc_start])
-    labelled = np.repeat(events > 0, np.diff(crowd.doc_start))  # the others teach nothing
+    labelled = np.diff(crowd.event_start[crowd.doc_start]) > 0  # the others teach nothing
     tagger = make_tagger(choice, crowd.tagset)
     rounds = teach(corpus, crowd, tagger, consensus, seed=seed, progress=shown.teach if shown else None)
     assert last is not None
