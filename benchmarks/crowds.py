@@ -36,6 +36,7 @@ from quorate.wording import counted
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 VOTES = ("mv", "span-vote")
 DEFAULT = ("mv", "span-vote", "ds", "auto")
+WITHOUT_ = "without "  # a mechanism, in the name of a variant
 BELOW = 1.0  # points below the better vote, from which on a row is named
 
 
@@ -184,8 +185,8 @@ def variants(given: Namespace) -> list[Variant]:
     """What the command line asks for."""
     without = list(WITHOUT) if "each" in given.without else given.without
     if without:
-        methods = given.methods or ["auto"]
-        switched_off = [Variant(f"without {name}", "auto", {}, (name,)) for name in without]
+        methods = [*given.methods, *([] if "auto" in given.methods else ["auto"])]
+        switched_off = [Variant(f"{WITHOUT_}{name}", "auto", {}, (name,)) for name in without]
         return [*(Variant(name, name) for name in methods), *switched_off]
     if given.vary:
         names = [one.partition("=")[0] for one in given.vary]
@@ -267,11 +268,15 @@ def report(table: Table, wanted: Sequence[Row], given: Namespace) -> Iterable[st
     if given.leave_one_out:
         yield ""
         yield from _left_out(table, wanted)
+    switched_off = {name: of for name, of in table.items() if name.startswith(WITHOUT_) and "auto" in table}
+    if switched_off:
+        yield ""
+        yield from _differences(table["auto"], switched_off, wanted)
     for title, shown in (
         ("Relaxed F1", lambda f: f"{f.relaxed:.1f}"),
         ("Cross entropy of tokens, in nats", lambda f: f"{f.entropy:.2f}"),
         ("Expected calibration error of tokens", lambda f: f"{f.calibration:.3f}"),
-        ("Seconds of a fit on one core, two fits at once", lambda f: f"{f.seconds:.1f}"),
+        (f"Seconds of a fit on one core, {counted(given.processes, 'fit')} at once", lambda f: f"{f.seconds:.1f}"),
     ):
         yield ""
         yield from _grid(title, table, wanted, shown)
@@ -284,6 +289,17 @@ def _grid(title: str, table: Table, wanted: Sequence[Row], shown: Callable[[Figu
     yield "|---" * (len(table) + 1) + "|"
     for row in wanted:
         cells = [shown(of[row.name]) if row.name in of else "" for of in table.values()]
+        yield f"| {row.name} | {' | '.join(cells)} |"
+
+
+def _differences(whole: Mapping[str, Figures], parts: Table, wanted: Sequence[Row]) -> Iterable[str]:
+    """By how much every row changes without each mechanism."""
+    yield "## Strict F1 without a mechanism, against auto"
+    yield ""
+    yield f"| crowd | {' | '.join(parts)} |"
+    yield "|---" * (len(parts) + 1) + "|"
+    for row in wanted:
+        cells = [f"{of[row.name].strict - whole[row.name].strict:+.1f}" for of in parts.values()]
         yield f"| {row.name} | {' | '.join(cells)} |"
 
 
@@ -335,7 +351,10 @@ def _left_out(table: Table, wanted: Sequence[Row]) -> Iterable[str]:
     yield "| family left out | chosen by the others | strict F1 there | best there |"
     yield "|---|---|---|---|"
     found = []
-    for family in sorted({row.family for row in wanted}):
+    families = sorted({row.family for row in wanted})
+    if len(families) < 2:
+        return
+    for family in families:
         mine = [row.name for row in wanted if row.family == family]
         others = [row.name for row in wanted if row.family != family]
 
