@@ -164,7 +164,6 @@ def test_the_default_method_is_fitted_and_calibrated_on_the_cluster_and_leaves_i
     assert used["run"] == 5 * (how_many + 1)
 
 
-@pytest.mark.xfail(strict=True, reason="with known labels an encoded corpus is no longer read from its files")
 def test_workers_read_the_files_themselves_even_if_one_of_them_is_killed(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ one more for the start), V words.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -201,6 +202,12 @@ class Crowd:
         """The crowd before any change."""
         return self if self.original is None else self.original
 
+    def knowing(self, known: Ints | None, profiles: Mapping[str, Profile]) -> Self:
+        """The crowd with these known labels and profiles; arrays that were not looked at yet are not made for it."""
+        made = copy(self)
+        vars(made).update(known=known, profiles=profiles)
+        return made
+
     def noting(self, note: Note) -> Crowd:
         """The crowd with the change of a note."""
         changed = note.applied(self)
@@ -245,6 +252,10 @@ class CrowdWhenAsked(Crowd):
         made = object.__new__(cls)
         vars(made).update({"profiles": {}} | fields, _long_arrays=long_arrays)
         return made
+
+    def makes_as(self, other: Crowd) -> bool:
+        """Whether the long arrays are those of another one."""
+        return vars(self).get("_long_arrays") is vars(other).get("_long_arrays")
 
     def __getattr__(self, name: str) -> Any:  # of what is not there yet
         make = vars(self).get("_long_arrays", {}).get(name)

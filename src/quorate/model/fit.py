@@ -250,7 +250,7 @@ def _fit(
             seen.words,
             seen.profiles,
             seen.notes,
-            seen.annotator_weights(),
+            seen.annotator_weights() if settings.spans else np.zeros(len(seen.annotators)),
             learned.trace,
         )
         if posteriors is None or taught is not crowd:

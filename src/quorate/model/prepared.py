@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from quorate.corpus.records import Corpus, Tag, known_gold
@@ -47,7 +46,7 @@ def encoded_with(
     if not known and not corpus.profiles:
         return crowd
     codes = encode_known(corpus, tagset, known, invalid) if known else None
-    return replace(crowd, known=codes, profiles=corpus.profiles)
+    return crowd.knowing(codes, corpus.profiles)
 
 
 def check_corpus(corpus: Corpus) -> None:

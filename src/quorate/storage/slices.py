@@ -94,7 +94,7 @@ class RenumberedSlices:
 
     def fits(self, encoded: Crowd) -> bool:
         """Whether this is a layout of these very arrays."""
-        return encoded is self.of
+        return isinstance(encoded, CrowdWhenAsked) and self.of is not None and encoded.makes_as(self.of)
 
     def __getitem__(self, s: int) -> tuple[NDArray[Any], ...]:
         piece, own = self._place(s)
