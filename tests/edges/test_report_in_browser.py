@@ -478,7 +478,7 @@ def test_what_was_marked_and_unmarked_is_not_known(
             page.reload()
         else:
             page.click("#check-audit")
-        assert "2 documents checked, 1 corrected." in page.locator("#review-bar").inner_text()
+        page.locator("#review-bar").filter(has_text="2 documents checked, 1 corrected.").wait_for()
         with page.expect_download() as download:
             page.click("#export")
         download.value.save_as(tmp_path / "review.jsonl")
