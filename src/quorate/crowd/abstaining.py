@@ -1,7 +1,8 @@
 """Sources that abstain: of a rule that knows twenty names, an ``O`` mostly means that it has nothing to say.
 
 Two facts tell a crowd of rules from people, systems and models: nearly every source has read nearly everything, and
-the median source marks less than a quarter of what others mark. A profile can also say that somebody abstains.
+the median source marks less than a quarter of what others mark; of fewer than 40 marks in all, nothing is concluded. A
+profile can also say that somebody abstains.
 
 The *coverage* c of a source is the share of others' marks that it touches. Among sources that abstain an ``O`` counts
 c / (2 − c) in the votes that a fit begins with, so that a mark wins as soon as half of those vote for it who would be

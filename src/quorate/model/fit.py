@@ -57,7 +57,7 @@ class Fitted:
     """What was learned: the token ``model``, what annotators do with ``spans``, and how confidence is calibrated.
 
     ``names`` and ``words`` have the numbers that they had in the fit; ``notes`` are the changes that its crowd called
-    for, which other documents go through as well, and ``labels [K]`` is how many each annotator gave.
+    for, which other documents go through as well, and ``labels [K]`` is how many each annotator gave in the fit.
     """
 
     model: loop.Model

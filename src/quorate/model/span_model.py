@@ -6,8 +6,8 @@ The truth of a document is a set of candidates that do not overlap. A candidate 
 
 with p_σ of the fitted token model and of a vote on tokens, posterior means of ρ, and whether its bounds lie in the
 middle of those that overlapping marks have (:meth:`Candidates.middle`). The token model rests on the same labels, so
-that a is small. What words add to them counts in full as far as it comes from other annotators: n_d is the share of
-labels in other documents that are not by annotators of this one.
+that a is small. A word is new evidence only where other annotators labelled it: n_d is the share of all labels of the
+fit by annotators who gave none in this document.
 
 Annotator k does with a true span one of six things, θ_k ~ Dir: marks it exactly, or shifted, or in pieces, or with
 another type at its bounds or elsewhere, or misses it; a mark that is off is one of the candidates that overlap. Of a
