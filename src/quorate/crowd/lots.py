@@ -1,8 +1,8 @@
 """Lots that depend on labels and words, not on names or the order of documents.
 
-A draw by lots is the same when annotators or types are renamed, or lines shuffled. A lot is a hash of a document's words,
-of the labels in it, and of all labels that its annotator gave elsewhere, so that only those with the same labels share
-one. Sums of hashes stand for sets, as a sum has no order.
+A draw by lots is the same when annotators or types are renamed, or lines shuffled. A lot is a hash: of a document's
+words, of the labels in it, and of all labels that its annotator gave elsewhere, so that only those with the same labels
+share one. Sums of hashes stand for sets, as a sum has no order.
 """
 
 from __future__ import annotations
