@@ -1,12 +1,13 @@
 """The scale to weigh with: every crowd that has gold, one table. ``python benchmarks/crowds.py``.
 
-Fits methods to all crowds beside the checkout, without gold, and prints strict and relaxed F1, cross entropy and
-calibration error of tokens, and seconds. Then the mean; the standard error of a mean difference, in which rows that
-share texts count as one family; and the rows more than a point below the better of two plain votes.
+Fits methods to all crowds beside the checkout, without gold, and prints strict and relaxed F1, cross entropy,
+calibration errors of tokens and spans, and seconds. Then the mean; the standard error of a mean difference, in which
+rows that share texts count as one family; and the rows more than a point below the better of two plain votes.
 
 - ``--without NAME``: the default with one mechanism switched off, and the difference on every row.
 - ``--vary NAME=VALUE,…``: the default with each value of a setting (several times: of all combinations).
 - ``--leave-one-out`` beside it: on each family, the values that are best on all others.
+- ``--known N``: what the default gains on the other documents where N of a row are known, in three draws.
 - ``--keep FILE`` and ``--against FILE``: figures to compare with later, as those of another version.
 - ``-o docs/crowds.md``: writes the page.
 
@@ -15,7 +16,9 @@ The test splits of ner and pico are shown with ``--test`` alone: to report what 
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
 import os
 import time
 from argparse import Namespace
@@ -30,6 +33,7 @@ import numpy as np
 import options
 import quorate
 from quorate import score
+from quorate.audit.claims import spans_of
 from quorate.crowd import changes
 from quorate.wording import counted
 
@@ -37,6 +41,8 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 VOTES = ("mv", "span-vote")
 DEFAULT = ("mv", "span-vote", "ds", "auto")
 WITHOUT_ = "without "  # a mechanism, in the name of a variant
+DRAWS = 3  # of known documents
+SMALL = 600  # documents of a small crowd
 BELOW = 1.0  # points below the better vote, from which on a row is named
 
 
@@ -102,13 +108,27 @@ def rows() -> list[Row]:
 
 
 class Figures(NamedTuple):
-    """One method on one row: points of F1, nats, error of confidence, seconds of the whole fit on one core."""
+    """One method on one row: points of F1, nats, errors of confidence, seconds of the whole fit on one core."""
 
     strict: float
     relaxed: float
     entropy: float
     calibration: float
     seconds: float
+    of_spans: float = math.nan
+
+
+class Gain(NamedTuple):
+    """What one draw of known documents gives on the others: strict F1, error of spans' confidence, without and with it.
+
+    ``held`` is whether F1 of the others is in the interval that the known documents give.
+    """
+
+    strict: float
+    strict_known: float
+    of_spans: float
+    of_spans_known: float
+    held: bool
 
 
 class Variant(NamedTuple):
@@ -146,6 +166,7 @@ def main() -> None:
     parser.add_argument("--without", action="append", default=[], metavar="NAME", choices=[*WITHOUT, "each"])
     parser.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES")
     parser.add_argument("--leave-one-out", action="store_true")
+    parser.add_argument("--known", type=int, metavar="N", help="also the gain from N known documents of each row")
     parser.add_argument("--rows", default="", metavar="PART", help="only rows whose name or kind has this in it")
     parser.add_argument("--keep", metavar="FILE")
     parser.add_argument("--against", metavar="FILE")
@@ -166,6 +187,9 @@ def main() -> None:
     if given.keep:
         Path(given.keep).write_text(json.dumps(table), encoding="utf-8")
     page = "\n".join(report(table, wanted, given))
+    if given.known:
+        gains = measured_gains(wanted, given.known, given.processes)
+        page += "\n\n" + "\n".join(_gains(gains, table, wanted, given.known))
     if given.output:
         Path(given.output).write_text(_HEAD + page + "\n", encoding="utf-8")
     print(page)
@@ -227,7 +251,7 @@ def _scored(corpus: quorate.Corpus, variant: Variant, wanted: Sequence[Row]) -> 
     began = time.perf_counter()
     result = _fitted(corpus, variant)
     seconds = time.perf_counter() - began
-    return {row.name: Figures(*_scores(result, row.split), round(seconds, 2)) for row in wanted}
+    return {row.name: _figures(result, _chosen(result, row.split), round(seconds, 2)) for row in wanted}
 
 
 def _fitted(corpus: quorate.Corpus, variant: Variant) -> quorate.Result:
@@ -240,18 +264,106 @@ def _fitted(corpus: quorate.Corpus, variant: Variant) -> quorate.Result:
         changes.CHANGES = before
 
 
-def _scores(result: quorate.Result, split: str | None) -> tuple[float, float, float, float]:
-    chosen = [one for one in result if one.document.gold is not None and (split is None or one.document.split == split)]
+def _chosen(result: quorate.Result, split: str | None) -> list[quorate.Consensus]:
+    """The documents of a split that have gold."""
+    return [one for one in result if one.document.gold is not None and (split is None or one.document.split == split)]
+
+
+def _figures(result: quorate.Result, chosen: Sequence[quorate.Consensus], seconds: float) -> Figures:
     gold = [one.document.gold or () for one in chosen]
     tags = [one.tags for one in chosen]
     confidence = np.concatenate([one.token_confidence for one in chosen])
     right = [t == truth for mine, other in zip(tags, gold, strict=True) for t, truth in zip(mine, other, strict=True)]
-    return (
-        round(100 * score.strict(tags, gold).f1, 2),
+    return Figures(
+        round(_strict(chosen), 2),
         round(100 * score.relaxed(tags, gold).f1, 2),
         round(score.cross_entropy([one.probabilities for one in chosen], gold, result.labels).mean, 4),
         round(score.reliability(confidence.tolist(), right).error, 4),
+        seconds,
+        round(_error_of_spans(result, chosen), 4),
     )
+
+
+def _strict(chosen: Sequence[quorate.Consensus]) -> float:
+    return 100 * score.strict([one.tags for one in chosen], [one.document.gold or () for one in chosen]).f1
+
+
+def _error_of_spans(result: quorate.Result, chosen: Sequence[quorate.Consensus]) -> float:
+    """The expected calibration error of spans that are given out."""
+    confidence, right = [], []
+    for one in chosen:
+        truth = {span.bare for span in spans_of(one.document.gold or (), result.tagset.scheme)}
+        confidence += [span.sure for span in one.spans]
+        right += [span.bare in truth for span in one.spans]
+    return score.reliability(confidence, right).error
+
+
+def measured_gains(wanted: Sequence[Row], n: int, processes: int) -> dict[str, list[Gain]]:
+    """What so many known documents of each row give on its others, draw by draw."""
+    files = sorted({row.file for row in wanted}, key=lambda name: -(DATA / f"{name}.jsonl.gz").stat().st_size)
+    with ProcessPoolExecutor(processes) as pool:
+        parts = pool.map(_gains_of, [(file, [row for row in wanted if row.file == file], n) for file in files])
+        return {name: gains for part in parts for name, gains in part.items()}
+
+
+def _gains_of(work: tuple[str, list[Row], int]) -> dict[str, list[Gain]]:
+    file, wanted, n = work
+    corpus = quorate.read(DATA / f"{file}.jsonl.gz")
+    alone = quorate.aggregate(corpus, n_jobs=1)
+    return {row.name: [_gain(corpus, alone, row, n, seed) for seed in range(DRAWS)] for row in wanted}
+
+
+def _gain(corpus: quorate.Corpus, alone: quorate.Result, row: Row, n: int, seed: int) -> Gain:
+    documents = [one.document for one in _chosen(alone, row.split)]
+    drawn = np.random.default_rng(seed).permutation(len(documents))[:n]
+    known = {documents[d].id: documents[d].gold or () for d in drawn.tolist()}
+    model = quorate.BSC(n_jobs=1).fit(corpus, known=known)
+    before, after = (
+        [one for one in _chosen(each, row.split) if one.document.id not in known] for each in (alone, model.result_)
+    )
+    strict, correction = _strict(after), model.calibration_.correction
+    held = correction is not None and correction.f1[1] <= strict / 100 <= correction.f1[2]
+    errors = _error_of_spans(alone, before), _error_of_spans(model.result_, after)
+    return Gain(_strict(before), strict, *errors, held)
+
+
+def _gains(gains: Mapping[str, Sequence[Gain]], table: Table, wanted: Sequence[Row], n: int) -> Iterable[str]:
+    """What known documents give, row by row, and in the mean over kinds of rows."""
+    yield f"## What {n} known documents give"
+    yield ""
+    yield (
+        f"Strict F1 of the other documents of each row, and the expected calibration error of their spans; means of "
+        f"{DRAWS} draws. *Held*: how often F1 was in the interval, for nine in ten, that the known documents give."
+    )
+    yield ""
+    yield "| crowd | strict F1 | with known | gain | error of spans | with known | held |"
+    yield "|---" * 7 + "|"
+    for row in wanted:
+        mean = np.mean(gains[row.name], axis=0)
+        cells = [f"{mean[0]:.1f}", f"{mean[1]:.1f}", f"{mean[1] - mean[0]:+.1f}", f"{mean[2]:.3f}", f"{mean[3]:.3f}"]
+        yield f"| {row.name} | {' | '.join(cells)} | {sum(one.held for one in gains[row.name])} of {DRAWS} |"
+    yield ""
+    yield "| rows | how many | gain | error of spans | with known | held |"
+    yield "|---" * 6 + "|"
+    small = [row for row in wanted if _documents(row) <= SMALL]
+    below = [row for row in wanted if set(VOTES) <= set(table) and _below(row, table) > 0]
+    for name, some in (("all", wanted), (f"of at most {SMALL} documents", small), ("below the better vote", below)):
+        if some:
+            each = np.array([np.mean(gains[row.name], axis=0) for row in some])
+            gain, error = mean_and_error(each[:, 1] - each[:, 0], [row.family for row in some])
+            means = each.mean(axis=0)
+            cells = [f"{gain:+.2f} ± {error:.2f}", f"{means[2]:.3f}", f"{means[3]:.3f}", f"{means[4]:.2f}"]
+            yield f"| {name} | {len(some)} | {' | '.join(cells)} |"
+
+
+def _documents(row: Row) -> int:
+    with gzip.open(DATA / f"{row.file}.jsonl.gz") as lines:
+        return sum(1 for _ in lines)
+
+
+def _below(row: Row, table: Table) -> float:
+    """By how much the default is below the better vote."""
+    return max(table[vote][row.name].strict for vote in VOTES) - table["auto"][row.name].strict
 
 
 def report(table: Table, wanted: Sequence[Row], given: Namespace) -> Iterable[str]:
@@ -276,6 +388,7 @@ def report(table: Table, wanted: Sequence[Row], given: Namespace) -> Iterable[st
         ("Relaxed F1", lambda f: f"{f.relaxed:.1f}"),
         ("Cross entropy of tokens, in nats", lambda f: f"{f.entropy:.2f}"),
         ("Expected calibration error of tokens", lambda f: f"{f.calibration:.3f}"),
+        ("Expected calibration error of spans that are given out", lambda f: f"{f.of_spans:.3f}"),
         (f"Seconds of a fit on one core, {counted(given.processes, 'fit')} at once", lambda f: f"{f.seconds:.1f}"),
     ):
         yield ""
@@ -306,7 +419,16 @@ def _differences(whole: Mapping[str, Figures], parts: Table, wanted: Sequence[Ro
 def _means(table: Table, wanted: Sequence[Row], reference: str) -> Iterable[str]:
     """Means by kind of crowd, and how each variant differs from the reference."""
     kinds = [kind for kind in ("people", "systems", "rules") if any(row.kind == kind for row in wanted)]
-    heads = ["mean strict F1", "all", *kinds, f"against {reference}", "rise / fall", "cross entropy", "seconds"]
+    heads = [
+        "mean strict F1",
+        "all",
+        *kinds,
+        f"against {reference}",
+        "rise / fall",
+        "cross entropy",
+        "error of spans",
+        "seconds",
+    ]
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for name, of in table.items():
@@ -323,6 +445,7 @@ def _means(table: Table, wanted: Sequence[Row], reference: str) -> Iterable[str]
             "" if name == reference else f"{mean:+.2f} ± {error:.2f}",
             "" if name == reference else f"{(gains > 0.05).sum()} / {(gains < -0.05).sum()}",
             f"{np.mean([of[row.name].entropy for row in there]):.3f}",
+            f"{np.mean([of[row.name].of_spans for row in there]):.3f}",
             f"{sum({row.file: of[row.name].seconds for row in there}.values()):.0f}",
         ]
         yield f"| {name} | {' | '.join(cells)} |"

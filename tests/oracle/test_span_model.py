@@ -43,10 +43,10 @@ from quorate.model.span_model import SpanEngine, SpanModel
 from quorate.model.spans import (
     NOTED,
     SpanEvidence,
-    _best_f1,
     by_label,
     fit_spans,
     given_spans,
+    highest_f1,
     span_evidence,
 )
 from simulated_crowds import sentences
@@ -799,7 +799,7 @@ def test_the_set_of_the_highest_expected_f1_is_the_best_of_all() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
         true = rng.random(6)
-        chosen = _best_f1(lambda gain: gain > 0, true, float(true.sum()))  # as where none overlaps another
+        chosen = highest_f1(lambda gain: gain > 0, true, float(true.sum()))  # as where none overlaps another
         sets = [np.array(one) for one in itertools.product([False, True], repeat=6)]
         expected = [2 * true[one].sum() / (one.sum() + true.sum()) for one in sets]
         np.testing.assert_array_equal(chosen, sets[int(np.argmax(expected))])
@@ -807,7 +807,7 @@ def test_the_set_of_the_highest_expected_f1_is_the_best_of_all() -> None:
 
 def test_what_is_hardly_likely_is_not_given_out_even_where_nothing_else_is() -> None:
     true = np.array([0.04, 0.05, 0.09, 0.02])
-    assert not _best_f1(lambda gain: gain > 0, true, float(true.sum())).any()
+    assert not highest_f1(lambda gain: gain > 0, true, float(true.sum())).any()
 
 
 def test_evidence_of_some_documents_is_what_is_found_of_them_alone() -> None:

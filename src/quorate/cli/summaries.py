@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quorate.estimators.layered import LayeredModel
     from quorate.estimators.voting import MajorityVote
     from quorate.evaluate.describe import KnownF1
+    from quorate.model.calibration import Calibration
     from quorate.result.ambiguity import Ambiguity
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
@@ -95,7 +96,13 @@ def fit_summary(
     answer += [known, *_written(places), *_dial(result)]
     if shares:
         answer += ambiguity_summary(result.ambiguity)
-    notes = [*_known(result, n_known), *_read(result), *_alone(model), *_changed(result.sources), *_uncalibrated(model)]
+    notes = [
+        *_known(result, n_known, getattr(model, "calibration_", None)),
+        *_read(result),
+        *_alone(model),
+        *_changed(result.sources),
+        *_uncalibrated(model),
+    ]
     record: dict[str, Any] = {"method": method} | _counts(result)
     record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
     record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": accepted_record(accepted)}
@@ -285,14 +292,16 @@ def _to_know(result: Result | LayeredResult, places: Mapping[str, str]) -> str:
     return f"F1 unknown: quorate audit plan {shlex.quote(path)} -n {checked} -o audit.jsonl"
 
 
-def _known(result: Result, n_known: int) -> list[str]:
+def _known(result: Result, n_known: int, calibration: Calibration | None) -> list[str]:
     """What came of known labels, or of gold that was not used."""
     from quorate.formats.notes import some
+    from quorate.result.checked import checked_sentences
 
     if not n_known:
         unused = "note: the gold in the input was not used (--known inline uses it)"
         return [unused] if result.corpus.has_gold else []
     notes = [f"note: {counted(n_known, 'token has a known label', 'tokens have known labels')}"]
+    notes += [f"{_NOTE}{one}" for one in checked_sentences(calibration.correction if calibration else None)]
     voted = result.corpus.tagset(result.tagset.scheme).labels
     only_known = [label for label in result.tagset.labels if label not in voted]
     if only_known:
@@ -381,7 +390,7 @@ def _how(model: BSC | CRFMA | MajorityVote) -> dict[str, Any]:
     groups = {"duplicates": [list(group) for group in sources.duplicates], "abstaining": list(sources.abstaining)}
     groups["correlated"] = [list(group.names) for group in sources.together if not group.merged]
     rounds = [one._asdict() for one in getattr(model, "tagger_rounds_", ())]
-    return {"calibration": None if calibration is None else calibration._asdict(), **groups, "tagger_rounds": rounds}
+    return {"calibration": None if calibration is None else calibration.plain(), **groups, "tagger_rounds": rounds}
 
 
 def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
@@ -396,7 +405,7 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
             f"{counted(trace.passes, 'pass', 'passes')} in {trace.seconds:.2f} s (stopped: {trace.reason.value})"
         )
     if (calibration := getattr(model, "calibration_", None)) is not None:
-        tokens, spans = (f"{exponent:.2f}" for exponent in calibration)
+        tokens, spans = (f"{exponent:.2f}" for exponent in calibration[:2])
         calibrated = f"calibrated on held-out annotators (exponents: tokens {tokens}, spans {spans})"
         lines.append(f"confidence {calibrated if result.settings_['calibrate'] else 'as the model states it'}")
     return [*lines, *_tagger_rounds(model)]

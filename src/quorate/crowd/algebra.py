@@ -37,6 +37,7 @@ __all__ = [
     "paired",
     "ranges_of",
     "seen_pairs",
+    "spans_of_path",
     "token_of",
     "token_of_events",
     "with_annotator",
@@ -343,6 +344,19 @@ def marked_spans(crowd: Crowd) -> Spans:
     first = np.flatnonzero(~goes_on)
     last = np.append(first[1:], len(token)) - 1
     return Spans(token[first], token[last[: len(first)]] + 1, tagset.type_of[label[first]], who[first])
+
+
+def spans_of_path(path: NDArray[np.integer], crowd: Crowd) -> Spans:
+    """The spans of one valid label a token; nobody marked them."""
+    tagset = crowd.tagset
+    is_first = np.zeros(len(path) + 1, np.bool_)
+    is_first[crowd.doc_start] = True
+    goes_on = np.zeros(len(path) + 1, np.bool_)
+    goes_on[1:-1] = tagset.continues[path[:-1], path[1:]] & ~is_first[1:-1]
+    inside = tagset.in_span[path]
+    start = np.flatnonzero(inside & ~goes_on[:-1])
+    end = np.flatnonzero(inside & ~goes_on[1:]) + 1
+    return Spans(start, end, tagset.type_of[path[start]], np.full(len(start), -1))
 
 
 def _likeliest_labels(crowd: Crowd, event_weight: Floats) -> tuple[Integers, Integers, Integers]:

@@ -118,7 +118,7 @@ class BSC(Estimator):
         self._fit_state = FitState(fitted_to=(corpus, seen.doc_start, known))
         self.meta_ = {"method": self._name} | {
             **meta_of(corpus, seen, known, fitted.settings.plain()),
-            "calibration": fitted.calibration._asdict(),
+            "calibration": fitted.calibration.plain(),
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
             "stopped": fitted.trace.reason.value,

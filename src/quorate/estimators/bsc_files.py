@@ -56,7 +56,7 @@ def stored(model: BSC, *, documents: bool) -> model_files.Stored:
         "bounds": fitted.trace.bounds,
         "starts": fitted.trace.starts,
         "seconds": fitted.trace.seconds,
-        "calibration": fitted.calibration._asdict(),
+        "calibration": fitted.calibration.plain(),
         "tags": {"scheme": fitted.tagset.scheme.value, "labels": fitted.tagset.labels},
         "annotators": fitted.names,
         "profiles": {name: profile.plain() for name, profile in fitted.profiles.items()},
@@ -96,7 +96,7 @@ def _restored_fitted(head: model_files.CombinationHead, arrays: Arrays, settings
     blank = Fitted(
         model=loop.Model(*parts_of(settings, tagset, len(names), words, AnnotatorPriors()), settings.temper),
         spans=spans,
-        calibration=Calibration(**head["calibration"]),
+        calibration=Calibration.of(head["calibration"]),
         settings=settings,
         tagset=tagset,
         names=names,

@@ -1,11 +1,15 @@
-"""The calibration of confidence: exponents of the probabilities that are given out.
+"""The calibration of confidence: exponents of the probabilities that are given out, and what checked documents say.
 
-They are fitted in :mod:`quorate.model.calibrate`.
+The exponents are fitted in :mod:`quorate.model.calibrate`, the correction in :mod:`quorate.model.checked`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+from quorate.model.correction import Correction
 
 __all__ = ["AS_STATED", "Calibration"]
 
@@ -13,12 +17,34 @@ __all__ = ["AS_STATED", "Calibration"]
 class Calibration(NamedTuple):
     """Probabilities of the token model are raised to ``tokens``, those of sets of spans to ``spans``.
 
+    Where documents were checked, their ``correction`` stands in place of the exponent of spans.
+
     >>> Calibration().tokens
     1.0
     """
 
     tokens: float = 1.0
     spans: float = 1.0
+    correction: Correction | None = None
+
+    @property
+    def of_sets(self) -> float:
+        """The power that probabilities of sets of spans are raised to."""
+        return self.spans if self.correction is None else 1.0
+
+    def plain(self) -> dict[str, Any]:
+        """As values of JSON."""
+        exponents = {"tokens": self.tokens, "spans": self.spans}
+        return exponents if self.correction is None else {**exponents, "correction": self.correction.plain()}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """From values of JSON; ``ValueError`` and its like if they are none of a calibration."""
+        correction = plain.get("correction")
+        tokens, spans = float(plain["tokens"]), float(plain["spans"])
+        if not (math.isfinite(tokens) and math.isfinite(spans)):
+            raise ValueError("the calibration holds what is no number")
+        return cls(tokens, spans, None if correction is None else Correction.of(correction))
 
 
 AS_STATED = Calibration()

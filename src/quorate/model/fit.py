@@ -26,6 +26,8 @@ from quorate.model import loop
 from quorate.model.build import check_fits, condensed_engine, model_of, room_for_spans, with_more_words
 from quorate.model.calibrate import Confirmations, Said, fit_exponent, fit_span_exponent
 from quorate.model.calibration import AS_STATED, Calibration
+from quorate.model.checked import LEAST_DOCUMENTS, checked_documents, learned_correction
+from quorate.model.correction import Correction
 from quorate.model.engines.factory import Engines
 from quorate.model.engines.protocol import Decoded, Engine, Tables
 from quorate.model.engines.threads import cell_counts_of
@@ -240,6 +242,9 @@ def _fit(
         calibration = AS_STATED
         if settings.calibrate:
             calibration = _calibrated(seen, settings, engines, history, progress)
+        if settings.calibrate and settings.spans:
+            correction = _correction(seen, settings, engines, history, progress)
+            calibration = calibration._replace(correction=correction)
         fitted = Fitted(
             learned.model,
             learned.spans,
@@ -371,6 +376,23 @@ def _calibrated(
     if settings.spans:
         spans = fit_span_exponent([one.held_out for one in found], _confirmed(found, settings))
     return Calibration(tokens, spans)
+
+
+def _correction(
+    crowd: Crowd, settings: Settings, engines: Engines, history: Past | None, progress: Progress | None
+) -> Correction | None:
+    """What documents whose truth is known say of the confidence of spans, by a fit that does not know it."""
+    if len(checked_documents(crowd)) < LEAST_DOCUMENTS:
+        return None
+    if progress is not None:
+        progress(loop.Progress(0, 1, 1, 1, note="predicting the checked documents"))
+    unknowing = replace(crowd, known=None)
+    with closing(engines.over(unknowing, text=settings.text)) as engine:
+        learned = _learn(engine, unknowing, settings, engines, history, None)
+    assert learned.evidence is not None
+    undialled = replace(settings, precision=None, recall=None)
+    given = given_spans(learned.evidence, learned.spans, undialled, beginning=learned.evidence.beginning)
+    return learned_correction(crowd, learned.evidence, given)
 
 
 def _confirmed(found: list[_Fold], settings: Settings) -> Callable[[float], Confirmations]:

@@ -23,6 +23,7 @@ from quorate.errors import SettingsError
 from quorate.model import loop
 from quorate.model.calibration import AS_STATED, Calibration
 from quorate.model.candidates import Candidates, find_candidates, looked_up, voted_spans
+from quorate.model.correction import Correction, corrected
 from quorate.model.engines.protocol import Decoded, Likely
 from quorate.model.parts.dirichlet import log_mean
 from quorate.model.parts.responses import Responses
@@ -39,6 +40,7 @@ __all__ = [
     "decode_spans",
     "fit_spans",
     "given_spans",
+    "highest_f1",
     "mixed",
     "needs_spans",
     "span_evidence",
@@ -188,8 +190,9 @@ class GivenSpans(NamedTuple):
     """The spans that are given out: which candidates are ``chosen``, and what is ``true`` with which probability.
 
     ``of_sets [C]`` is the probability by the span model alone, ``true [C]`` with the token model's share in it, and
-    ``stated [C]`` that before it is calibrated. ``elsewhere [D]`` is how many true spans each document is expected to
-    have that are no candidates: those that the token model finds unlikely, and those that nobody touched.
+    ``stated [C]`` the one by which spans are chosen, before it is calibrated. ``elsewhere [D]`` is how many true spans
+    each document is expected to have that are no candidates: those that the token model finds unlikely, and those that
+    nobody touched.
     """
 
     of_sets: Floats
@@ -214,26 +217,50 @@ def given_spans(
     """
     crowd, candidates, engine, *_ = evidence
     of_sets = true = _powered(candidates.likely, calibration.tokens)
-    stated = candidates.likely
+    stated, correction = candidates.likely, None if model is None else calibration.correction
     if model is not None:
         read = _read(candidates)
-        by_sets = engine.posterior(model, calibration.spans).true
+        by_sets = engine.posterior(model, calibration.of_sets).true
         of_sets = np.where(read, by_sets, true)
         true = np.where(read, mixed(by_sets, true), true)
         stated = stated_spans(evidence, model, 1.0)
     true = np.minimum(true, most)
     rest = _no_candidates(candidates, beginning, 1.0 if model is None else _TOKEN_SHARE)
     rate = _unseen_rate(candidates, true, crowd.doc_start) if model is None else model.unseen
-    unseen = np.maximum(rate * np.diff(crowd.doc_start) - rest, 0.0)
+    elsewhere = rest + np.maximum(rate * np.diff(crowd.doc_start) - rest, 0.0)
+    beside = _no_candidates(candidates, evidence.beginning, _TOKEN_SHARE)
+    found = GivenSpans(of_sets, true, stated, np.zeros(len(true), np.bool_), elsewhere)
+    if correction is not None:
+        found, beside = _with_correction(found, beside, evidence, correction)
+    expected = float(found.true.sum() + found.elsewhere.sum())
     if settings.dialled:
-        chosen = _dialled(engine.best_set, true, float(true.sum() + rest.sum() + unseen.sum()), settings)
+        chosen = _dialled(engine.best_set, found.true, expected, settings)
     elif model is None:
-        chosen = _best_f1(engine.best_set, true, float(true.sum() + rest.sum() + unseen.sum()))
+        chosen = highest_f1(engine.best_set, found.true, expected)
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not depend on how sure one may be of them
-        chosen = _best_f1_apart(evidence, stated)
-    return GivenSpans(of_sets, true, stated, chosen, rest + unseen)
+        chosen = _highest_f1_apart(evidence, found.stated, beside)
+    return found._replace(chosen=chosen)
+
+
+def _with_correction(
+    found: GivenSpans, beside: Floats, evidence: SpanEvidence, correction: Correction
+) -> tuple[GivenSpans, Floats]:
+    """What checked documents make of the spans of others that somebody labelled, and of spans ``beside [D]`` them."""
+    candidates = evidence.candidates
+    labelled = (np.diff(candidates.pair_start) > 0) & ~evidence.clamped
+    here = labelled[candidates.document]
+    log_odds = np.where(here, correction.log_odds(candidates, found.stated), 0.0)
+    true = np.where(here, corrected(found.stated, log_odds), found.true)
+    now = found._replace(
+        of_sets=np.where(here, corrected(found.of_sets, log_odds), found.of_sets),
+        true=true,
+        elsewhere=np.where(labelled, correction.missed, found.elsewhere),
+    )
+    if not correction.chooses:
+        return now, beside
+    return now._replace(stated=np.where(here, true, found.stated)), np.where(labelled, correction.missed, beside)
 
 
 def _no_candidates(candidates: Candidates, beginning: Floats | None, share: float) -> Floats:
@@ -276,7 +303,7 @@ def decode_spans(
         np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path, crowd.tagset.outside), by_tokens
     )
     if model is not None:  # of a document that nobody labelled, only the token model knows
-        of_sets = np.exp(engine.log_probability(model, given.chosen, calibration.spans))
+        of_sets = np.exp(engine.log_probability(model, given.chosen, calibration.of_sets))
         read = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.elsewhere)
         probability = np.where(np.diff(candidates.pair_start) > 0, read, probability)
     probability = np.minimum(probability, _least(given, candidates.first))
@@ -377,22 +404,22 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
     return max(untouched - never, 0.0) / max(float(length[several].sum()), 1.0)
 
 
-def _best_f1_apart(evidence: SpanEvidence, stated: Floats) -> Chosen:
+def _highest_f1_apart(evidence: SpanEvidence, stated: Floats, beside: Floats) -> Chosen:
     """The spans of the highest expected F1 of documents that somebody labelled, and of the others by themselves.
 
-    So what is given out of the former does not depend on the latter.
+    So what is given out of the former does not depend on the latter. ``beside [D]`` are true spans that are no
+    candidates.
     """
     candidates, engine, read = evidence.candidates, evidence.engine, _read(evidence.candidates)
     labelled = np.diff(candidates.pair_start) > 0
-    beside = _no_candidates(candidates, evidence.beginning, _TOKEN_SHARE)
     chosen = np.zeros(len(stated), np.bool_)
     for these, documents in ((read, labelled), (~read, ~labelled)):
         of_these = np.where(these, stated, 0.0)
-        chosen |= _best_f1(engine.best_set, of_these, float(of_these.sum() + beside[documents].sum()))
+        chosen |= highest_f1(engine.best_set, of_these, float(of_these.sum() + beside[documents].sum()))
     return chosen
 
 
-def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
+def highest_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
     """The spans of the highest expected F1, of ``expected`` true ones.
 
     That set has the highest sum of p − θ, θ being half of the F1 itself (Dinkelbach). Where nothing is likely, any span

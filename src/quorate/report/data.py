@@ -48,6 +48,7 @@ from quorate.report.documents import Codes, chosen_documents, document_rows, pos
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, NOT_JUDGED, Person, blind_types, people, wilson
 from quorate.result.annotators import AnnotatorSummary
+from quorate.result.checked import checked_sentences
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
@@ -429,12 +430,15 @@ def _changes(model: BSC | CRFMA | MajorityVote | None, result: Result) -> list[s
             f"{named(sources.abstaining, 5)} {verb} from most of what others mark: of their labels, O counts little."
         )
     if isinstance(model, Explains) and model.fitted_.calibration != AS_STATED:
-        tokens, spans = model.fitted_.calibration
-        of_spans = f", and of sets of spans to {spans:.2f}" if model.fitted_.spans is not None else ""
+        tokens, spans = model.fitted_.calibration[:2]
+        correction = model.fitted_.calibration.correction
+        spanwise = model.fitted_.spans is not None and correction is None
+        of_spans = f", and of sets of spans to {spans:.2f}" if spanwise else ""
         sentences.append(
             "Confidence is calibrated on held-out annotators: probabilities of labels are raised to the power of "
             f"{tokens:.2f}{of_spans} (below 1 means less sure)."
         )
+        sentences += [f"{one}." for one in checked_sentences(correction)]
     return sentences
 
 
