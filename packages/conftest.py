@@ -18,7 +18,7 @@ from quorate import Corpus
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-TESTS = Path(__file__).resolve().parent
+TESTS = sorted(Path(__file__).resolve().parent.glob("*/tests"))
 SLOW = {
     "property/test_names_and_order.py",
     "unit/test_active.py",
@@ -30,7 +30,7 @@ SLOW = {
     "unit/test_sources.py",
     "unit/test_tagger_loop.py",
 }
-"""Files of tests/unit and tests/property that take more than five seconds: ``make check`` leaves them out."""
+"""Files of unit/ and property/ that take more than five seconds: ``make check`` leaves them out."""
 
 LARGE = {
     "golden/test_crowd_shapes.py",
@@ -69,7 +69,7 @@ LONG = (
 They are for ``make test-long``, which CI runs too.
 """
 
-collect_ignore_glob = ["typing/*"]  # for the type checker alone
+collect_ignore_glob = ["*/tests/typing/*"]  # for the type checker alone
 LONGEST = (
     "service/test_overlaps.py",
     "edges/test_pages.py",
@@ -112,8 +112,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def file_of(item: pytest.Item) -> str:
-    """Its path in this folder, if it is in it."""
-    return item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+    """Its path in the folder of a package's tests, if it is in one."""
+    return next((item.path.relative_to(tests).as_posix() for tests in TESTS if item.path.is_relative_to(tests)), "")
 
 
 @pytest.hookimpl(wrapper=True)

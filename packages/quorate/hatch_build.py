@@ -153,6 +153,7 @@ def check() -> None:
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+    from hatchling.metadata.plugin.interface import MetadataHookInterface
 except ImportError:  # run as a program, where hatchling need not be there
     pass
 else:
@@ -187,6 +188,17 @@ else:
             """Leave nothing behind."""
             if hasattr(self, "_built"):
                 self._built.cleanup()
+
+    class ReadmeHook(MetadataHookInterface):
+        """Takes the README of the repository; in the distribution of the sources it is beside this file."""
+
+        PLUGIN_NAME = "custom"
+
+        def update(self, metadata: dict[str, Any]) -> None:
+            """The description of the project."""
+            places = [ROOT / "README.md", ROOT.parents[1] / "README.md"]
+            text = next(place for place in places if place.exists()).read_text(encoding="utf-8")
+            metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 if __name__ == "__main__":

@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, insert, select
 
-import quorate
-from quorate.service import people, sessions
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.documents import add_text
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve import people, sessions
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.documents import add_text
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 
 LABELS = ("LOC", "ORG", "PER")
 _TEXT = "Ada Lovelace of London met Charles Babbage 👋 at the Royal Society, and they spoke of engines. " * 3
@@ -206,7 +205,7 @@ class Served:
             self.process = subprocess.Popen(
                 [*command, "--labels", ",".join(LABELS)],
                 cwd=self.settings.root,
-                env=os.environ | {"PYTHONPATH": str(Path(quorate.__file__).parents[1])},  # however this one found it
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # however this one found it
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -11,15 +11,15 @@ from sqlalchemy import Connection, select
 
 import quorate
 from quorate.corpus.records import Corpus
-from quorate.service import annotating
-from quorate.service.database import tables
-from quorate.service.database.engine import upsert
-from quorate.service.documents import spans_of_tags
-from quorate.service.importing import import_corpus
-from quorate.service.labels_used import LabelsUsed
-from quorate.service.live.worker import Follower
-from quorate.service.passwords import hashed
-from quorate.service.people import Role, set_password
+from quorate_serve import annotating
+from quorate_serve.database import tables
+from quorate_serve.database.engine import upsert
+from quorate_serve.documents import spans_of_tags
+from quorate_serve.importing import import_corpus
+from quorate_serve.labels_used import LabelsUsed
+from quorate_serve.live.worker import Follower
+from quorate_serve.passwords import hashed
+from quorate_serve.people import Role, set_password
 from serving import PASSWORD, Team
 
 Spans = Sequence[Mapping[str, Any]]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import quorate
-from quorate.service.security_headers import CONTENT_SECURITY_POLICY
+import quorate_serve
+from quorate_serve.security_headers import CONTENT_SECURITY_POLICY
 
-STATIC = Path(quorate.__file__).parent / "service" / "static"
+STATIC = Path(quorate_serve.__file__).parent / "static"
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",

@@ -22,12 +22,12 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from needs import missing
-from quorate.service import people, sessions
-from quorate.service.app import create_app
-from quorate.service.database.engine import Database
-from quorate.service.guard import guard
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve import people, sessions
+from quorate_serve.app import create_app
+from quorate_serve.database.engine import Database
+from quorate_serve.guard import guard
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 
 PASSWORD = "correct horse battery"
 _PLACES = ("/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/17/bin")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 __all__ = ["ROOT", "RUN", "Block", "Step", "blocks", "pages", "shows", "steps"]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 BESIDE = ("CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", "CHANGELOG.md")
 """Pages that are not in docs/, and on the site all the same."""
 

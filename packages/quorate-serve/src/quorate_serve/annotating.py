@@ -10,12 +10,12 @@ from sqlalchemy import Connection, and_, bindparam, func, select
 
 from quorate.active.checks import Turn
 from quorate.corpus.overlaps import OverlapRule
-from quorate.service.database import tables
-from quorate.service.delivering import ANYBODY_IS_TOLD, document_labelled
-from quorate.service.documents import SpanRecord, check_overlaps, check_spans, tokens_of
-from quorate.service.events import Event, Kind, find, history
-from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
-from quorate.service.state import record
+from quorate_serve.database import tables
+from quorate_serve.delivering import ANYBODY_IS_TOLD, document_labelled
+from quorate_serve.documents import SpanRecord, check_overlaps, check_spans, tokens_of
+from quorate_serve.events import Event, Kind, find, history
+from quorate_serve.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+from quorate_serve.state import record
 
 __all__ = [
     "Given",

@@ -20,18 +20,18 @@ from starlette.exceptions import HTTPException
 
 import quorate
 from quorate.errors import QuorateError
-from quorate.service.authorising import LIMITS, authorise
-from quorate.service.database.engine import Database
-from quorate.service.delivering import outgoing_of
-from quorate.service.labels_used import LabelsUsed
-from quorate.service.live.ticks import Ticks
-from quorate.service.oidc import provider_of
-from quorate.service.passwords import SlowWork
-from quorate.service.people import Role
-from quorate.service.permissions import ABOUT, PAGES, ROUTES
-from quorate.service.problems import NotLoggedInError, RequestError, TooManyError
-from quorate.service.rate_limits import RateLimits, retry_after
-from quorate.service.routes import (
+from quorate_serve.authorising import LIMITS, authorise
+from quorate_serve.database.engine import Database
+from quorate_serve.delivering import outgoing_of
+from quorate_serve.labels_used import LabelsUsed
+from quorate_serve.live.ticks import Ticks
+from quorate_serve.oidc import provider_of
+from quorate_serve.passwords import SlowWork
+from quorate_serve.people import Role
+from quorate_serve.permissions import ABOUT, PAGES, ROUTES
+from quorate_serve.problems import NotLoggedInError, RequestError, TooManyError
+from quorate_serve.rate_limits import RateLimits, retry_after
+from quorate_serve.routes import (
     api_annotations,
     api_audit,
     api_consensus,
@@ -53,8 +53,8 @@ from quorate.service.routes import (
     pages_settings,
     pages_webhooks,
 )
-from quorate.service.routes.moments import day_of
-from quorate.service.settings import ServiceSettings
+from quorate_serve.routes.moments import day_of
+from quorate_serve.settings import ServiceSettings
 
 __all__ = ["ROUTERS", "create_app"]
 

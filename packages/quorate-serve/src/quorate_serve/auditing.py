@@ -26,15 +26,15 @@ from quorate.audit.claims import Claims
 from quorate.audit.plan import LEAST
 from quorate.errors import QuorateError
 from quorate.formats.json_lines import write_lines
-from quorate.service.annotating import annotated
-from quorate.service.consensus_file import consensus_records, consensus_version
-from quorate.service.database import tables
-from quorate.service.disputes import Word, open_places, words_on
-from quorate.service.documents import SpanRecord, check_overlaps, check_spans, document_record
-from quorate.service.events import Event, Kind, append, find
-from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
-from quorate.service.settings import ServiceSettings
-from quorate.service.state import record
+from quorate_serve.annotating import annotated
+from quorate_serve.consensus_file import consensus_records, consensus_version
+from quorate_serve.database import tables
+from quorate_serve.disputes import Word, open_places, words_on
+from quorate_serve.documents import SpanRecord, check_overlaps, check_spans, document_record
+from quorate_serve.events import Event, Kind, append, find
+from quorate_serve.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.state import record
 
 __all__ = [
     "Audit",

@@ -18,12 +18,12 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from quorate.service.database.engine import Database
-from quorate.service.permissions import BROWSER_ONLY, EVERYBODY, ROUTES
-from quorate.service.problems import InvalidError, NotLoggedInError, RefusedError, StalePageError, TooManyError
-from quorate.service.rate_limits import Limit, RateLimits, network_of
-from quorate.service.sessions import Who, bearer_of, note_use, prolong_session, who_asks
-from quorate.service.settings import ServiceSettings
+from quorate_serve.database.engine import Database
+from quorate_serve.permissions import BROWSER_ONLY, EVERYBODY, ROUTES
+from quorate_serve.problems import InvalidError, NotLoggedInError, RefusedError, StalePageError, TooManyError
+from quorate_serve.rate_limits import Limit, RateLimits, network_of
+from quorate_serve.sessions import Who, bearer_of, note_use, prolong_session, who_asks
+from quorate_serve.settings import ServiceSettings
 
 __all__ = ["LIMITS", "UploadRoute", "address_of", "authorise", "take"]
 

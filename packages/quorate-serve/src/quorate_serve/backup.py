@@ -21,14 +21,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import quorate
 from quorate.errors import InputError, OutputError
-from quorate.service.database.engine import Database
-from quorate.service.database.migrating import knows, upgrade, version_of
-from quorate.service.database.tables import metadata
-from quorate.service.problems import InvalidError
-from quorate.service.settings import ServiceSettings
 from quorate.storage.files.atomic import place_of
 from quorate.storage.files.unfinished import beside
 from quorate.wording import counted
+from quorate_serve.database.engine import Database
+from quorate_serve.database.migrating import knows, upgrade, version_of
+from quorate_serve.database.tables import metadata
+from quorate_serve.problems import InvalidError
+from quorate_serve.settings import ServiceSettings
 
 __all__ = ["read_backup", "write_backup"]
 

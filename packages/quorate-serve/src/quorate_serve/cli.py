@@ -11,16 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
-from quorate.cli.common import READING, app, say, with_options
+from quorate.cli.common import READING, say, with_options
+from quorate.cli.common import app as quorate_app
 from quorate.cli.project_options import options_of
 from quorate.corpus.overlaps import MOST_DEEP, OverlapRule, Overlaps
 from quorate.errors import SettingsError
 from quorate.limits import size_named
 from quorate.project.settings_file import SettingsFile, find
-from quorate.service.settings import FitSettings, QueueSettings, ReviewSettings, ServiceSettings
+from quorate_serve.settings import FitSettings, QueueSettings, ReviewSettings, ServiceSettings
 
-__all__ = ["serve", "service"]
+__all__ = ["app", "serve", "service"]
 
+app = typer.Typer()
 service = typer.Typer(no_args_is_help=True, help="Look after what 'quorate serve' keeps: backups, links, rebuilding.")
 app.add_typer(service, name="service")
 
@@ -257,9 +259,9 @@ def serve(
             webhook_hosts=tuple(webhook_host or ()),
             oidc=oidc,
         )
-        with _extra():
-            from quorate.service.start import begin
-            from quorate.service.supervisor import listen, supervise
+        from quorate_serve.start import begin
+        from quorate_serve.supervisor import listen, supervise
+
         taken = listen(settings)
         settings, told = begin(settings, file, demo=demo, reading=_reading(file))
         say([*told, "Ctrl-C stops it"])
@@ -269,8 +271,8 @@ def serve(
 @service.command(epilog="Example: quorate service backup monday.zip")
 def backup(file: BackupFile, database: DatabaseUrl = None) -> None:
     """Write everything that the service keeps into one file, while it runs. Names can be read in it: keep it safe."""
-    with _extra():
-        from quorate.service.backup import write_backup
+    from quorate_serve.backup import write_backup
+
     with _root(demo=False) as (root, _):
         say([write_backup(ServiceSettings(root, database), file)])
 
@@ -278,8 +280,8 @@ def backup(file: BackupFile, database: DatabaseUrl = None) -> None:
 @service.command(epilog="Example: quorate service restore monday.zip --database postgresql://quorate@localhost/quorate")
 def restore(file: BackupFile, database: DatabaseUrl = None) -> None:
     """Put a backup into a database that is empty, of the same kind or of the other."""
-    with _extra():
-        from quorate.service.backup import read_backup
+    from quorate_serve.backup import read_backup
+
     with _root(demo=False) as (root, _):
         say([read_backup(ServiceSettings(root, database), file)])
 
@@ -293,8 +295,8 @@ def invite(
     database: DatabaseUrl = None,
 ) -> None:
     """Make a link with which somebody can join, once and within a week; also when no admin can log in any more."""
-    with _extra():
-        from quorate.service.start import invitation
+    from quorate_serve.start import invitation
+
     with _root(demo=False) as (root, _):
         say([invitation(ServiceSettings(root, database, host, port, origin), role)])
 
@@ -302,8 +304,8 @@ def invite(
 @service.command(epilog="Example: quorate service rebuild")
 def rebuild(database: DatabaseUrl = None) -> None:
     """Build the present state (labels, reviews, leases) again from all events, and say whether it was different."""
-    with _extra():
-        from quorate.service.mending import mend
+    from quorate_serve.mending import mend
+
     with _root(demo=False) as (root, _):
         say([mend(ServiceSettings(root, database))])
 
@@ -316,7 +318,7 @@ def _overlaps_of(file: SettingsFile | None) -> Overlaps:
 
 def _reading(file: SettingsFile | None) -> dict[str, Any]:
     """How the project's files are read: as a run reads them."""
-    commands: Any = typer.main.get_command(app)
+    commands: Any = typer.main.get_command(quorate_app)
     return {} if file is None else options_of(file, commands.commands["aggregate"], READING)
 
 
@@ -329,12 +331,3 @@ def _root(demo: bool) -> Iterator[tuple[Path, SettingsFile | None]]:
         return
     path = find(Path.cwd())
     yield (Path.cwd(), None) if path is None else (path.parent, SettingsFile.read(path))
-
-
-@contextmanager
-def _extra() -> Iterator[None]:
-    """Around imports of what the extra brings."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise SettingsError(f"the service needs {error.name} (pip install 'quorate[serve]')") from None

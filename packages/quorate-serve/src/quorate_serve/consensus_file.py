@@ -13,8 +13,8 @@ from quorate.formats.consensus_export import consensus_export
 from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord
 from quorate.formats.exports import Export
 from quorate.formats.json_lines import place_fields
-from quorate.service.database import tables
-from quorate.service.problems import BusyError, NotFoundError
+from quorate_serve.database import tables
+from quorate_serve.problems import BusyError, NotFoundError
 
 __all__ = ["consensus_of", "consensus_records", "consensus_version"]
 

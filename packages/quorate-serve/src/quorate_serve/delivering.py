@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 from cryptography.fernet import Fernet, InvalidToken
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.outgoing import Outgoing, Rules
-from quorate.service.problems import BusyError, InvalidError, NotFoundError
-from quorate.service.settings import ServiceSettings
-from quorate.service.webhooks import (
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.outgoing import Outgoing, Rules
+from quorate_serve.problems import BusyError, InvalidError, NotFoundError
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.webhooks import (
     Delivery,
     EventType,
     Fate,
@@ -63,7 +63,7 @@ _AT_ONCE = 4
 _LOOK = 1.0  # seconds between two looks for what is due
 _KEPT = 7 * 86_400.0  # seconds that a message is kept which is done with
 _OLD_SIGNS_FOR = 86_400.0  # seconds in which the secret before signs too
-_log = logging.getLogger("quorate.service.webhooks")
+_log = logging.getLogger("quorate_serve.webhooks")
 
 ANYBODY_IS_TOLD = select(tables.webhooks.c.id).where(tables.webhooks.c.active).limit(1)
 """Whether there is any webhook that is told."""

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, func, select
 from quorate.corpus.decisions import Decision, Review, settle
 from quorate.corpus.records import Source, hard_tags
 from quorate.corpus.spans import CharSpan
-from quorate.service.database import tables
-from quorate.service.documents import SpanRecord, char_span, document_record, document_with, layers_of
+from quorate_serve.database import tables
+from quorate_serve.documents import SpanRecord, char_span, document_record, document_with, layers_of
 
 __all__ = ["Dispute", "Place", "Word", "in_dispute", "open_places", "words_on"]
 

@@ -19,8 +19,8 @@ from quorate.corpus.tokens import Places, tokenize
 from quorate.formats.assemble import Assembly, Options
 from quorate.formats.layers import Layers
 from quorate.formats.marked import Marked
-from quorate.service.database import tables
-from quorate.service.problems import InvalidError, NotFoundError, OverlapError
+from quorate_serve.database import tables
+from quorate_serve.problems import InvalidError, NotFoundError, OverlapError
 
 __all__ = [
     "GivenDocument",
@@ -92,7 +92,7 @@ def check_overlaps(spans: Sequence[SpanRecord], rule: OverlapRule | None, tokens
     >>> check_overlaps(ada, OverlapRule(), lambda: ())
     Traceback (most recent call last):
     ...
-    quorate.service.problems.OverlapError: PER from 0 to 3 overlaps PER from 0 to 12, and no spans may overlap here \
+    quorate_serve.problems.OverlapError: PER from 0 to 3 overlaps PER from 0 to 12, and no spans may overlap here \
 (take one of them out)
     """
     found = None if rule is None else overlap_in(spans, rule, tokens)

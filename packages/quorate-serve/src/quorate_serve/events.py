@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, insert, select
 
-from quorate.service.database import tables
+from quorate_serve.database import tables
 
 __all__ = ["Event", "Kind", "append", "events_after", "find", "history", "last_event"]
 

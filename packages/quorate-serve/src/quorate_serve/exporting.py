@@ -15,9 +15,9 @@ from quorate.formats import write
 from quorate.formats.exports import Export
 from quorate.formats.layers import Layers
 from quorate.formats.registry import named
-from quorate.service.documents import GivenDocument, corpus_of, have_overlap, layers_of, marked_documents
-from quorate.service.people import people_of
 from quorate.storage.files.unfinished import beside
+from quorate_serve.documents import GivenDocument, corpus_of, have_overlap, layers_of, marked_documents
+from quorate_serve.people import people_of
 
 __all__ = ["annotations_of", "written"]
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from quorate.service.security_headers import guarded
-from quorate.service.settings import ServiceSettings
+from quorate_serve.security_headers import guarded
+from quorate_serve.settings import ServiceSettings
 
 __all__ = ["guard", "hosts_of", "local_path"]
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from quorate.service.documents import document_record
-from quorate.service.events import history
-from quorate.service.people import people_of, read_personal
+from quorate_serve.documents import document_record
+from quorate_serve.events import history
+from quorate_serve.people import people_of, read_personal
 
 __all__ = ["Entry", "history_of"]
 

@@ -12,9 +12,10 @@ from sqlalchemy import Connection
 from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.formats.layers import Layers
-from quorate.service.annotating import import_annotation
-from quorate.service.database.engine import Database
-from quorate.service.documents import (
+from quorate.wording import in_number
+from quorate_serve.annotating import import_annotation
+from quorate_serve.database.engine import Database
+from quorate_serve.documents import (
     add_document,
     document_record,
     overlap_in,
@@ -23,10 +24,9 @@ from quorate.service.documents import (
     spans_of_layers,
     tags_of_layers,
 )
-from quorate.service.events import Kind, append
-from quorate.service.people import named
-from quorate.service.problems import OverlapError
-from quorate.wording import in_number
+from quorate_serve.events import Kind, append
+from quorate_serve.people import named
+from quorate_serve.problems import OverlapError
 
 __all__ = ["Imported", "import_corpus"]
 

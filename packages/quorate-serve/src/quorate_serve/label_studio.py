@@ -44,15 +44,15 @@ from quorate.formats.layers import Layers
 from quorate.label_studio.client import Client, FaultError, client_of
 from quorate.label_studio.sync import LEAST_CHANGE, apply_predictions, controls_of, pull, same_regions, show_version
 from quorate.project.settings_file import LabelStudioProject
-from quorate.service.annotating import import_annotation, withdraw
-from quorate.service.consensus_file import consensus_version
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.documents import SpanRecord, add_document, document_record, overlap_in, spans_of_layers
-from quorate.service.events import Kind, append, last_event
-from quorate.service.people import named
-from quorate.service.problems import InvalidError
-from quorate.service.settings import ServiceSettings
+from quorate_serve.annotating import import_annotation, withdraw
+from quorate_serve.consensus_file import consensus_version
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.documents import SpanRecord, add_document, document_record, overlap_in, spans_of_layers
+from quorate_serve.events import Kind, append, last_event
+from quorate_serve.people import named
+from quorate_serve.problems import InvalidError
+from quorate_serve.settings import ServiceSettings
 
 __all__ = ["InStep", "Moved", "stay_in_step"]
 
@@ -61,7 +61,7 @@ _MARK = f"{OWN_PREFIX} "  # of a region that was labelled here; then comes who i
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
 _ATTEMPTS = 2
 
-_log = logging.getLogger("quorate.service.label_studio")
+_log = logging.getLogger("quorate_serve.label_studio")
 
 Said = dict[tuple[int, str], list[SpanRecord]]
 """Spans by document and person."""

@@ -8,9 +8,9 @@ from threading import Lock
 
 from sqlalchemy import Connection, select
 
-from quorate.service.database import tables
-from quorate.service.documents import SpanRecord
-from quorate.service.events import Kind
+from quorate_serve.database import tables
+from quorate_serve.documents import SpanRecord
+from quorate_serve.events import Kind
 
 __all__ = ["LabelsUsed"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from quorate.errors import InputError
-from quorate.service.database.engine import Database
-from quorate.service.settings import ServiceSettings
-from quorate.service.state import STANDS, rebuild
+from quorate_serve.database.engine import Database
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.state import STANDS, rebuild
 
 __all__ = ["mend"]
 

@@ -28,10 +28,10 @@ from joserfc.jwk import JWKRegistry, KeySet, OctKey
 from joserfc.jws import JWSRegistry
 
 from quorate.errors import InputError, QuorateError, SettingsError
-from quorate.service.guard import local_path
-from quorate.service.outgoing import Outgoing, Rules
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve.guard import local_path
+from quorate_serve.outgoing import Outgoing, Rules
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 
 __all__ = ["SECONDS_TO_LOG_IN", "Begun", "Identity", "LoginError", "OidcSettings", "Provider", "provider_of"]
 
@@ -47,7 +47,7 @@ class LoginError(InputError):
 
     >>> raise LoginError("the login took too long, or began in another browser (log in again)")
     Traceback (most recent call last):
-    quorate.service.oidc.LoginError: the login took too long, or began in another browser (log in again)
+    quorate_serve.oidc.LoginError: the login took too long, or began in another browser (log in again)
     """
 
 

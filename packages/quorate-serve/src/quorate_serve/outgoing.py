@@ -69,7 +69,7 @@ class RefusedUrlError(InputError):
 
     >>> Outgoing().check("http://localhost/")
     Traceback (most recent call last):
-    quorate.service.outgoing.RefusedUrlError: http://localhost/: must begin with https://
+    quorate_serve.outgoing.RefusedUrlError: http://localhost/: must begin with https://
     """
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from quorate.service.database import tables
-from quorate.service.people import find_person, read_personal
+from quorate_serve.database import tables
+from quorate_serve.people import find_person, read_personal
 
 __all__ = ["data_of"]
 

@@ -17,10 +17,10 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import Connection, delete, func, select
 
-from quorate.service.database import tables
-from quorate.service.database.engine import upsert
-from quorate.service.people import digest
-from quorate.service.problems import BusyError, InvalidError, RefusedError, TooManyError
+from quorate_serve.database import tables
+from quorate_serve.database.engine import upsert
+from quorate_serve.people import digest
+from quorate_serve.problems import BusyError, InvalidError, RefusedError, TooManyError
 
 __all__ = ["Attempt", "SlowWork", "begin_attempt", "end_attempt", "has_password", "hashed", "is_right", "wait_after"]
 

@@ -1,7 +1,7 @@
 """Connections on which nothing comes are closed: each holds memory, and a few thousand would be all that a process has.
 
-Whoever connects sends the whole head of a request within :data:`PATIENCE` seconds (:mod:`quorate.service.protocol`),
-and does not stop for as long within its body (:class:`quorate.service.security_headers.BodyLimit`). A peer that is gone
+Whoever connects sends the whole head of a request within :data:`PATIENCE` seconds (:mod:`quorate_serve.protocol`),
+and does not stop for as long within its body (:class:`quorate_serve.security_headers.BodyLimit`). A peer that is gone
 without a word is noticed by the kernel, as :func:`notice_who_is_gone` asks it to.
 """
 

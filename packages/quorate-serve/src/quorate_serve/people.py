@@ -22,9 +22,9 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from quorate.corpus.profiles import Kind as PersonKind
 from quorate.corpus.profiles import Profile
-from quorate.service.database import tables
-from quorate.service.events import Kind, append
-from quorate.service.problems import ConflictError, InvalidError, NotFoundError
+from quorate_serve.database import tables
+from quorate_serve.events import Kind, append
+from quorate_serve.problems import ConflictError, InvalidError, NotFoundError
 
 __all__ = [
     "Person",
@@ -194,7 +194,7 @@ def add_person(
 
 
 def set_password(connection: Connection, person: str, password_hash: str) -> None:
-    """Give somebody a new password (as :mod:`quorate.service.passwords` keeps it); what the old one opened ends."""
+    """Give somebody a new password (as :mod:`quorate_serve.passwords` keeps it); what the old one opened ends."""
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(password=password_hash))
     end_access(connection, person)
     _end_links(connection, tables.invitations.c.person == person)

@@ -1,6 +1,6 @@
 """What there is to know of those who label: how much they did, how long it took, how right they are, and since when.
 
-How far somebody can be trusted comes from the last fit (:mod:`quorate.service.live.summary`). All else is counted here
+How far somebody can be trusted comes from the last fit (:mod:`quorate_serve.live.summary`). All else is counted here
 from what stands: labels that were saved here, not those that were imported.
 """
 
@@ -15,9 +15,9 @@ from sqlalchemy import Connection, func, select
 
 from quorate.corpus.spans import CharSpan
 from quorate.result.habits import SpanHabits
-from quorate.service.database import tables
-from quorate.service.documents import SpanRecord, char_span
-from quorate.service.events import Kind
+from quorate_serve.database import tables
+from quorate_serve.documents import SpanRecord, char_span
+from quorate_serve.events import Kind
 
 __all__ = ["Figures", "Gold", "Lot", "Quartiles", "Share", "Trust", "figures_of", "lots_of", "quartiles"]
 

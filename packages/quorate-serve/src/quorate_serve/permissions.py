@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.service.people import Role
-from quorate.service.problems import NotFoundError
-from quorate.service.sessions import Who
+from quorate_serve.people import Role
+from quorate_serve.problems import NotFoundError
+from quorate_serve.sessions import Who
 
 __all__ = ["ABOUT", "BROWSER_ONLY", "EVERYBODY", "PAGES", "ROUTES", "own_or"]
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from quorate.service.auditing import Audit, audits_of
-from quorate.service.database import tables
-from quorate.service.events import Kind
-from quorate.service.live.ticks import failure
-from quorate.service.people import people_of
-from quorate.service.people_page import IMPORTED
+from quorate_serve.auditing import Audit, audits_of
+from quorate_serve.database import tables
+from quorate_serve.events import Kind
+from quorate_serve.live.ticks import failure
+from quorate_serve.people import people_of
+from quorate_serve.people_page import IMPORTED
 
 __all__ = ["Overlap", "Progress", "progress_of"]
 
@@ -36,7 +36,7 @@ class Progress(NamedTuple):
 
     ``agreement`` is that of the annotators at the last fit (Krippendorff's alpha). ``by_labels`` says how many
     documents have so many labels; ``days`` how many labels were saved on each day; ``outlook`` what more labels should
-    add, as it was last worked out (:mod:`quorate.service.live.outlook`);
+    add, as it was last worked out (:mod:`quorate_serve.live.outlook`);
     ``failure`` why the last fit failed, if it did. In ``overlapping`` documents spans overlap although they must not;
     some of them are in ``overlaps``. In ``rare`` documents spans overlap as they hardly do elsewhere.
     """

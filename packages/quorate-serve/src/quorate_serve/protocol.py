@@ -6,7 +6,7 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from quorate.service import patience
+from quorate_serve import patience
 
 __all__ = ["Patient"]
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, and_, exists, func, select
 
 from quorate.active.checks import Mix, Turn, check_documents, turn
-from quorate.service.database import tables
-from quorate.service.events import Kind
-from quorate.service.problems import ConflictError, NotFoundError
-from quorate.service.settings import QueueSettings
-from quorate.service.state import record
+from quorate_serve.database import tables
+from quorate_serve.events import Kind
+from quorate_serve.problems import ConflictError, NotFoundError
+from quorate_serve.settings import QueueSettings
+from quorate_serve.state import record
 
 __all__ = ["Assignment", "Nothing", "fewest_labels", "lease", "release"]
 

@@ -1,7 +1,7 @@
 """Reviews: the least certain documents first, each for one reviewer, who looks before the consensus is shown.
 
 A review decides on a document: the consensus as it is, or corrected. Where two reviewers differ, both words stand and
-the document is in dispute (:mod:`quorate.service.disputes`), until somebody else decides between them.
+the document is in dispute (:mod:`quorate_serve.disputes`), until somebody else decides between them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, and_, exists, func, or_, select
 
 from quorate.corpus.spans import CharSpan
-from quorate.service.annotating import annotated
-from quorate.service.database import tables
-from quorate.service.disputes import Word, open_places, words_on
-from quorate.service.documents import SpanRecord, char_span, check_overlaps, check_spans, document_record
-from quorate.service.events import Event, Kind, find
-from quorate.service.people import Role, write_personal
-from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
-from quorate.service.sessions import Who
-from quorate.service.settings import ServiceSettings
-from quorate.service.state import record
+from quorate_serve.annotating import annotated
+from quorate_serve.database import tables
+from quorate_serve.disputes import Word, open_places, words_on
+from quorate_serve.documents import SpanRecord, char_span, check_overlaps, check_spans, document_record
+from quorate_serve.events import Event, Kind, find
+from quorate_serve.people import Role, write_personal
+from quorate_serve.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+from quorate_serve.sessions import Who
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.state import record
 
 __all__ = [
     "Candidate",

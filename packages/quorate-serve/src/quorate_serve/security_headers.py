@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quorate.limits import size_in_words
-from quorate.service import patience
+from quorate_serve import patience
 
 __all__ = [
     "CONTENT_SECURITY_POLICY",

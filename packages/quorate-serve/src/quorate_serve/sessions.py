@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from quorate.service.database import tables
-from quorate.service.people import Role
-from quorate.service.problems import InvalidError, NotFoundError
+from quorate_serve.database import tables
+from quorate_serve.people import Role
+from quorate_serve.problems import InvalidError, NotFoundError
 
 __all__ = [
     "Invitation",

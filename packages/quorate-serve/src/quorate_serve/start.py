@@ -18,15 +18,15 @@ from quorate.formats.layers import Layers
 from quorate.label_studio.client import client_of
 from quorate.project.settings_file import SettingsFile
 from quorate.project.store import Store
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.documents import count_documents
-from quorate.service.importing import import_corpus
-from quorate.service.people import Role, find_by_folded_names, knows_secret
-from quorate.service.sessions import invite
-from quorate.service.settings import LabelStudioSettings, ServiceSettings
 from quorate.storage.files.unfinished import sweep
 from quorate.wording import counted
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.documents import count_documents
+from quorate_serve.importing import import_corpus
+from quorate_serve.people import Role, find_by_folded_names, knows_secret
+from quorate_serve.sessions import invite
+from quorate_serve.settings import LabelStudioSettings, ServiceSettings
 
 __all__ = ["begin", "invitation"]
 

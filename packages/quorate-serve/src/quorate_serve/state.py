@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Table, bindparam, delete, update
 
-from quorate.service.database import tables
-from quorate.service.database.engine import upsert
-from quorate.service.events import Event, Kind, append, events_after
+from quorate_serve.database import tables
+from quorate_serve.database.engine import upsert
+from quorate_serve.events import Event, Kind, append, events_after
 
 __all__ = ["STANDS", "apply", "rebuild", "record"]
 
@@ -25,7 +25,7 @@ _KEYS = ("document", "person")
 
 
 def record(connection: Connection, kind: Kind, **told: Any) -> Event:
-    """Add an event (as :func:`quorate.service.events.append` does), and let it have its effect."""
+    """Add an event (as :func:`quorate_serve.events.append` does), and let it have its effect."""
     event = append(connection, kind, **told)
     apply(connection, event)
     return event

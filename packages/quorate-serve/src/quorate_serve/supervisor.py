@@ -22,9 +22,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from quorate.errors import SettingsError
-from quorate.service.patience import notice_who_is_gone
-from quorate.service.processes import end_with_supervisor, leave_a_core
-from quorate.service.settings import ServiceSettings
+from quorate_serve.patience import notice_who_is_gone
+from quorate_serve.processes import end_with_supervisor, leave_a_core
+from quorate_serve.settings import ServiceSettings
 
 if TYPE_CHECKING:
     import uvicorn
@@ -79,7 +79,7 @@ def supervise(settings: ServiceSettings, taken: socket.socket) -> None:
     )
     if context.get_start_method() == "forkserver":
         # Loaded once, so that a process that takes the place of another is there in milliseconds.
-        context.set_forkserver_preload(["quorate.service.app", "uvicorn"])
+        context.set_forkserver_preload(["quorate_serve.app", "uvicorn"])
     kept = [
         _Kept(lambda: context.Process(target=answer, args=(settings, taken), name="quorate-answers")),
         _Kept(lambda: context.Process(target=follow, args=(settings,), name="quorate-follows")),
@@ -155,7 +155,7 @@ class _Kept:
 def follow(settings: ServiceSettings) -> None:
     """The process that keeps the consensus alive."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as below, and before what follows is loaded
-    from quorate.service.live import worker  # with all that a fit takes, which nobody else here needs
+    from quorate_serve.live import worker  # with all that a fit takes, which nobody else here needs
 
     end_with_supervisor()
     sys.setswitchinterval(_SWITCH)
@@ -165,7 +165,7 @@ def follow(settings: ServiceSettings) -> None:
 
 def stay_in_step(settings: ServiceSettings) -> None:
     """The process that keeps projects of Label Studio in step."""
-    from quorate.service import label_studio
+    from quorate_serve import label_studio
 
     end_with_supervisor()
     sys.setswitchinterval(_SWITCH)
@@ -174,7 +174,7 @@ def stay_in_step(settings: ServiceSettings) -> None:
 
 def answer(settings: ServiceSettings, taken: socket.socket) -> None:
     """The process that answers."""
-    from quorate.service.app import create_app
+    from quorate_serve.app import create_app
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
     end_with_supervisor()
@@ -189,8 +189,8 @@ def server_of(app: FastAPI, settings: ServiceSettings) -> uvicorn.Server:
     """What answers requests for an application."""
     import uvicorn
 
-    from quorate.service.guard import guard
-    from quorate.service.protocol import Patient
+    from quorate_serve.guard import guard
+    from quorate_serve.protocol import Patient
 
     class Server(uvicorn.Server):
         """Lets go of those who listen to news as soon as it is told to stop: they would hold it up."""

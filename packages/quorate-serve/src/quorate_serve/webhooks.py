@@ -20,7 +20,7 @@ from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 from quorate.errors import InputError, ServerError
-from quorate.service.outgoing import Outgoing, RefusedUrlError
+from quorate_serve.outgoing import Outgoing, RefusedUrlError
 
 __all__ = [
     "Delivery",
@@ -63,7 +63,7 @@ class SignatureError(InputError):
 
     >>> verify("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", {}, b"{}")
     Traceback (most recent call last):
-    quorate.service.webhooks.SignatureError: the header webhook-id is missing
+    quorate_serve.webhooks.SignatureError: the header webhook-id is missing
     """
 
 

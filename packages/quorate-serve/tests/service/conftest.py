@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, text
 
-from quorate.service.database.engine import Database
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve.database.engine import Database
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 from save_server import SaveServer
 from service_pages import Open, page_of
 from serving import Team, postgres

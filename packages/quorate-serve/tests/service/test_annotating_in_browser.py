@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import select, update
 
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.people import Role
-from quorate.service.settings import QueueSettings, ServiceSettings
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.people import Role
+from quorate_serve.settings import QueueSettings, ServiceSettings
 from serving import Team, free_port
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from quorate.service import passwords, sessions
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve import passwords, sessions
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 from serving import PASSWORD, Team
 
 SCRIPT = "<script>alert(1)</script>"
@@ -43,7 +43,7 @@ HUGE = [2**63, 2**64, -(2**63) - 1, 10**30]
 @pytest.fixture
 def member(team: Team) -> str:
     """Somebody with a password."""
-    from quorate.service.people import set_password
+    from quorate_serve.people import set_password
 
     person, kept = team.add("Grace", Role.ADMIN), passwords.hashed(PASSWORD)
     team.database.change(lambda connection: set_password(connection, person, kept))
@@ -83,7 +83,7 @@ def test_answers_with_stored_markup_are_never_taken_for_a_page(team: Team) -> No
 
 def test_every_answer_has_the_headers_also_where_it_fails(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = team.client(Role.ADMIN, raise_server_exceptions=False)
-    monkeypatch.setattr("quorate.service.people.people_of", lambda *_: 1 / 0)
+    monkeypatch.setattr("quorate_serve.people.people_of", lambda *_: 1 / 0)
     for path, status in (("/nowhere", 404), ("/api/v1/people", 500), ("/static/base.css", 200), ("/static/none", 404)):
         answer = browser.get(path)
         assert answer.status_code == status

@@ -14,10 +14,10 @@ import quorate
 from managing import bring_in, check_all, fit, gold, save
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
-from quorate.service.auditing import keep_outcome, open_audit, outcome
-from quorate.service.database import tables
-from quorate.service.people import Role
-from quorate.service.settings import ReviewSettings
+from quorate_serve.auditing import keep_outcome, open_audit, outcome
+from quorate_serve.database import tables
+from quorate_serve.people import Role
+from quorate_serve.settings import ReviewSettings
 from serving import Team
 
 

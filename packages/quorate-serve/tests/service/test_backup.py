@@ -15,19 +15,20 @@ from sqlalchemy import select, text
 
 import quorate
 from quorate.errors import InputError
-from quorate.service import backup
-from quorate.service.backup import read_backup, write_backup
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.database.migrating import newest
-from quorate.service.database.tables import metadata
-from quorate.service.events import Kind, append, last_event
-from quorate.service.importing import import_corpus
-from quorate.service.people import Role, find_person, write_personal
-from quorate.service.settings import ServiceSettings
+from quorate_serve import backup
+from quorate_serve.backup import read_backup, write_backup
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.database.migrating import newest
+from quorate_serve.database.tables import metadata
+from quorate_serve.events import Kind, append, last_event
+from quorate_serve.importing import import_corpus
+from quorate_serve.people import Role, find_person, write_personal
+from quorate_serve.settings import ServiceSettings
 from serving import Team
 
 FORMATS = Path(__file__).parents[1] / "assets" / "formats"
+VERSIONS = sorted(path.name for path in FORMATS.iterdir() if path.is_dir())
 
 
 def rows_of(database: Database) -> dict[str, list[tuple[object, ...]]]:
@@ -182,3 +183,13 @@ def test_a_backup_of_a_newer_version_is_refused(team: Team, tmp_path: Path) -> N
         (tmp_path / "new.zip").write_bytes(changed(whole, "about.json", json.dumps({**about, **newer}).encode()))
         with pytest.raises(InputError, match=r"of a newer version \(upgrade quorate\)"):
             read_backup(ServiceSettings(tmp_path / "new"), tmp_path / "new.zip")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_backup_of_an_earlier_version_is_restored(version: str, tmp_path: Path) -> None:
+    told = read_backup(ServiceSettings(tmp_path), FORMATS / version / "backup.zip")
+    assert "12 documents" in told
+
+
+def test_this_version_has_written_its_backup() -> None:
+    assert ".".join(quorate.__version__.split(".")[:2]) in VERSIONS  # packages/quorate/tests/assets/formats/write.py

@@ -19,7 +19,10 @@ from sqlalchemy import select
 
 import quorate
 from managing import give_password
-from quorate.client import (
+from quorate.corpus.sample import sample
+from quorate.errors import InputError, QuorateError, ServerError, SettingsError
+from quorate.formats import write
+from quorate_serve.client import (
     Client,
     ConflictError,
     Event,
@@ -31,14 +34,11 @@ from quorate.client import (
     Span,
     WaitError,
 )
-from quorate.corpus.sample import sample
-from quorate.errors import InputError, QuorateError, ServerError, SettingsError
-from quorate.formats import write
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
-from quorate.service.settings import QueueSettings
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
+from quorate_serve.settings import QueueSettings
 from serving import PASSWORD, Team, free_port
 
 GREETING = "👋 Ada Lovelace met שרה in Zürich"
@@ -441,8 +441,8 @@ def test_every_route_of_the_api_has_a_method(team: Team, tmp_path: Path) -> None
 
 
 def test_public_names_say_what_they_are() -> None:
-    import quorate.client
+    import quorate_serve.client
 
-    for name in quorate.client.__all__:
-        assert inspect.getdoc(getattr(quorate.client, name)), name
+    for name in quorate_serve.client.__all__:
+        assert inspect.getdoc(getattr(quorate_serve.client, name)), name
     assert issubclass(ServiceError, QuorateError)

@@ -15,12 +15,12 @@ from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus
 from quorate.estimators.bsc import BSC
 from quorate.formats.registry import FORMATS
-from quorate.service.annotating import import_annotation
-from quorate.service.database import tables
-from quorate.service.documents import add_text, corpus_of, marked_documents
-from quorate.service.importing import import_corpus
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
+from quorate_serve.annotating import import_annotation
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text, corpus_of, marked_documents
+from quorate_serve.importing import import_corpus
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
 from serving import Team
 
 ROUNDED = 1e-6

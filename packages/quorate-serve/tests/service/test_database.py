@@ -12,10 +12,10 @@ from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.exc import DBAPIError
 
 from quorate.errors import SettingsError
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.events import Event, Kind, append, events_after, find, last_event
-from quorate.service.problems import BusyError, InvalidError
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.events import Event, Kind, append, events_after, find, last_event
+from quorate_serve.problems import BusyError, InvalidError
 from serving import Team
 
 

@@ -12,12 +12,12 @@ from sqlalchemy import insert, select, update
 
 from loopback import Received, Reply, http_server
 from managing import bring_in, check_all, fit
-from quorate.client import verify
-from quorate.service.database import tables
-from quorate.service.delivering import Courier, consensus_changed
-from quorate.service.documents import add_text
-from quorate.service.outgoing import Outgoing, Rules
-from quorate.service.people import Role
+from quorate_serve.client import verify
+from quorate_serve.database import tables
+from quorate_serve.delivering import Courier, consensus_changed
+from quorate_serve.documents import add_text
+from quorate_serve.outgoing import Outgoing, Rules
+from quorate_serve.people import Role
 from serving import Team
 
 
@@ -169,6 +169,6 @@ def test_a_courier_outlives_what_goes_wrong(team: Team, monkeypatch: pytest.Monk
         return 0
 
     monkeypatch.setattr(courier, "step", step)
-    monkeypatch.setattr("quorate.service.delivering._LOOK", 0.01)
+    monkeypatch.setattr("quorate_serve.delivering._LOOK", 0.01)
     courier._run(stopping)
     assert len(turns) == 2

@@ -14,14 +14,13 @@ from sqlalchemy import Connection, select
 
 import quorate
 from managing import numbers, save
+from page_files import EXAMPLES
 from quorate.formats import write
-from quorate.service import people
-from quorate.service.database import tables
-from quorate.service.events import Kind, append
-from quorate.service.people import Role, people_of
+from quorate_serve import people
+from quorate_serve.database import tables
+from quorate_serve.events import Kind, append
+from quorate_serve.people import Role, people_of
 from serving import Team
-
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def test_what_comes_in_goes_out_again(any_team: Team, tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 from sqlalchemy import Connection, select
 
-from quorate.service import annotating, people, sessions
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.events import events_after, last_event
-from quorate.service.people import Role
+from quorate_serve import annotating, people, sessions
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.events import events_after, last_event
+from quorate_serve.people import Role
 from serving import Team
 
 NAME, EMAIL, NOTE, TOKEN = "Zoë Quatermass", "zoe@quatermass.example", "I was there in 1953", "laptop of Zoë"

@@ -12,9 +12,9 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from quorate.service import patience
-from quorate.service.people import Role
-from quorate.service.supervisor import listen, server_of
+from quorate_serve import patience
+from quorate_serve.people import Role
+from quorate_serve.supervisor import listen, server_of
 from serving import Team, free_port
 
 PATIENCE = 1.0

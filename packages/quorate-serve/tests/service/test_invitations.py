@@ -7,9 +7,9 @@ import time
 
 from sqlalchemy import update
 
-from quorate.service import sessions
-from quorate.service.database import tables
-from quorate.service.people import Role
+from quorate_serve import sessions
+from quorate_serve.database import tables
+from quorate_serve.people import Role
 from serving import Team
 
 

@@ -23,8 +23,8 @@ import pytest
 
 from killing import LABELS, Kept, Writer, answers, descendants, kept_of, serving, writers_of
 from quorate.errors import SettingsError
-from quorate.service.database.engine import Database
-from quorate.service.settings import ServiceSettings
+from quorate_serve.database.engine import Database
+from quorate_serve.settings import ServiceSettings
 from serving import PostgresServer, free_port, postgres_server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes by /proc")

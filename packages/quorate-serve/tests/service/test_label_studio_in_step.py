@@ -14,14 +14,14 @@ from label_studio_server import Pretence, World
 from quorate.errors import SettingsError
 from quorate.label_studio import Client
 from quorate.project.settings_file import LabelStudioProject, SettingsFile
-from quorate.service import annotating, queue
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.label_studio import InStep
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role, people_of
-from quorate.service.settings import LabelStudioSettings, QueueSettings, ServiceSettings
-from quorate.service.start import begin
+from quorate_serve import annotating, queue
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.label_studio import InStep
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role, people_of
+from quorate_serve.settings import LabelStudioSettings, QueueSettings, ServiceSettings
+from quorate_serve.start import begin
 from serving import Team
 
 TEXT = "👋 Ada sang."

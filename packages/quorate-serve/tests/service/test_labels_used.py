@@ -12,10 +12,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from managing import save
-from quorate.service.documents import add_text
-from quorate.service.labels_used import LabelsUsed
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve.documents import add_text
+from quorate_serve.labels_used import LabelsUsed
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 from serving import Team
 
 
@@ -79,8 +79,8 @@ def test_labels_that_are_given_are_the_only_ones(team: Team) -> None:
 
 
 def test_each_look_reads_what_came_since(free: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorate.service.labels_used._AT_ONCE", 1)
-    monkeypatch.setattr("quorate.service.labels_used._PAUSE", 0.0)
+    monkeypatch.setattr("quorate_serve.labels_used._AT_ONCE", 1)
+    monkeypatch.setattr("quorate_serve.labels_used._PAUSE", 0.0)
     for person, label in ((Role.ANNOTATOR, "B"), (Role.REVIEWER, "A")):
         save(free, free.ids[person], 1, [span(label)])
     used = LabelsUsed()

@@ -15,11 +15,11 @@ import pytest
 import quorate
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError
-from quorate.service.importing import import_corpus
-from quorate.service.live.limited import FitError, FitStoppedError, Limited
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
-from quorate.service.settings import FitSettings
+from quorate_serve.importing import import_corpus
+from quorate_serve.live.limited import FitError, FitStoppedError, Limited
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
+from quorate_serve.settings import FitSettings
 from serving import Team
 
 

@@ -19,16 +19,16 @@ import quorate
 from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus, hard_tags
 from quorate.formats import write
-from quorate.service import annotating
-from quorate.service.database import tables
-from quorate.service.documents import add_document, add_text, corpus_of, marked_documents, spans_of_tags
-from quorate.service.events import Kind, append, last_event
-from quorate.service.importing import import_corpus
-from quorate.service.live import publish, worker
-from quorate.service.live.publish import Publisher
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
-from quorate.service.settings import QueueSettings
+from quorate_serve import annotating
+from quorate_serve.database import tables
+from quorate_serve.documents import add_document, add_text, corpus_of, marked_documents, spans_of_tags
+from quorate_serve.events import Kind, append, last_event
+from quorate_serve.importing import import_corpus
+from quorate_serve.live import publish, worker
+from quorate_serve.live.publish import Publisher
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
+from quorate_serve.settings import QueueSettings
 from serving import Team
 
 Spans = Sequence[Mapping[str, Any]]

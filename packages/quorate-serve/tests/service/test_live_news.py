@@ -15,12 +15,12 @@ import httpx
 import pytest
 import uvicorn
 
-from quorate.service.documents import add_text
-from quorate.service.live.fitting import Row
-from quorate.service.live.publish import Publisher
-from quorate.service.people import Role
-from quorate.service.routes import api_live
-from quorate.service.sessions import remove_token
+from quorate_serve.documents import add_text
+from quorate_serve.live.fitting import Row
+from quorate_serve.live.publish import Publisher
+from quorate_serve.people import Role
+from quorate_serve.routes import api_live
+from quorate_serve.sessions import remove_token
 from serving import Team, free_port
 
 SPAN = {"start": 0, "end": 3, "label": "PER", "confidence": 0.8}
@@ -133,13 +133,13 @@ def test_who_was_away_is_told_what_they_missed(
         headers = team.token(Role.REVIEWER)
         missed = Listener(address, {**headers, "Last-Event-ID": "1"}).wait_for(3)
         assert [(kind, id) for kind, id, _ in missed] == [("consensus", "2"), ("consensus", "3"), ("progress", "3")]
-        monkeypatch.setattr("quorate.service.live.ticks._MOST", 1)
+        monkeypatch.setattr("quorate_serve.live.ticks._MOST", 1)
         much = Listener(address, {**headers, "Last-Event-ID": "1"}).wait_for(2)
         assert much[0] == ("consensus", "3", {"version": 3, "kind": "refit", "changed": None})
 
 
 def test_the_stream_ends_with_the_token(team: Team, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quorate.service.sessions import make_token
+    from quorate_serve.sessions import make_token
 
     monkeypatch.setattr(api_live, "_HEARTBEAT", 0.1)
     person = team.ids[Role.REVIEWER]
@@ -155,7 +155,7 @@ def test_the_stream_ends_with_the_token(team: Team, publisher: Publisher, monkey
 def test_the_stream_ends_with_the_token_on_a_busy_service(
     team: Team, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quorate.service.sessions import make_token
+    from quorate_serve.sessions import make_token
 
     monkeypatch.setattr(api_live, "_HEARTBEAT", 1.0)  # several looks, each of which finds something
     person, stop = team.ids[Role.ANNOTATOR], threading.Event()

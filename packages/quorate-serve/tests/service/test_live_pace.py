@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.service.live.pace import Pace
+from quorate_serve.live.pace import Pace
 
 
 def rested(labels: int = 100, seconds: float = 1.0) -> Pace:

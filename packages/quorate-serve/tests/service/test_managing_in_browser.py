@@ -9,14 +9,14 @@ import pytest
 from sqlalchemy import Connection, select
 
 from managing import bring_in, fit, gold, save
-from quorate.service import auditing, delivering, sessions
-from quorate.service.database import tables
-from quorate.service.events import Kind
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
-from quorate.service.state import record
-from quorate.service.webhooks import EventType
+from quorate_serve import auditing, delivering, sessions
+from quorate_serve.database import tables
+from quorate_serve.events import Kind
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.state import record
+from quorate_serve.webhooks import EventType
 from serving import Team, free_port
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, insert, select
 
-from quorate.service import sessions
-from quorate.service.database.engine import Database
-from quorate.service.database.tables import metadata, people, tokens
-from quorate.service.settings import ServiceSettings
+from quorate_serve import sessions
+from quorate_serve.database.engine import Database
+from quorate_serve.database.tables import metadata, people, tokens
+from quorate_serve.settings import ServiceSettings
 
 FORMATS = Path(__file__).parents[1] / "assets" / "formats"
 DAYS = 86_400.0

@@ -14,14 +14,14 @@ import pytest
 from sqlalchemy import Connection, select, update
 
 import quorate
-from quorate.service import passwords, people, sessions
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.importing import import_corpus
-from quorate.service.people import Role
-from quorate.service.problems import InvalidError
-from quorate.service.settings import ServiceSettings
-from quorate.service.start import begin
+from quorate_serve import passwords, people, sessions
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.importing import import_corpus
+from quorate_serve.people import Role
+from quorate_serve.problems import InvalidError
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.start import begin
 from serving import PASSWORD, Team
 
 FORMATS = Path(__file__).parents[1] / "assets" / "formats"

@@ -15,9 +15,9 @@ from joserfc.jwk import OctKey
 
 from oidc_provider import CLIENT, REDIRECT, SECRET, OidcProvider, oidc_provider, rsa_key
 from quorate.errors import SettingsError
-from quorate.service.guard import local_path
-from quorate.service.oidc import SECONDS_TO_LOG_IN, Identity, LoginError, OidcSettings, Provider
-from quorate.service.outgoing import Outgoing, Rules
+from quorate_serve.guard import local_path
+from quorate_serve.oidc import SECONDS_TO_LOG_IN, Identity, LoginError, OidcSettings, Provider
+from quorate_serve.outgoing import Outgoing, Rules
 
 KEY = bytes(range(32))
 

@@ -14,10 +14,10 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select, update
 
 from oidc_provider import CLIENT, SECRET, OidcProvider, oidc_provider
-from quorate.service import people, sessions
-from quorate.service.database import tables
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve import people, sessions
+from quorate_serve.database import tables
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 from serving import Team
 
 BACK = "/login/oidc/back"

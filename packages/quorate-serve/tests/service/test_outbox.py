@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.service.people import Role
+from quorate_serve.people import Role
 from save_server import SaveServer
 from service_pages import Open, page_of
 from serving import Team

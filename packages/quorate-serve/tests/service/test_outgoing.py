@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from loopback import Received, Reply, Server, http_server, raw_server
 from quorate.errors import ServerError
-from quorate.service.outgoing import Outgoing, RefusedUrlError, Rules, is_public
+from quorate_serve.outgoing import Outgoing, RefusedUrlError, Rules, is_public
 
 NOT_PUBLIC = [
     "0.0.0.0",

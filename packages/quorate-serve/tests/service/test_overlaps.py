@@ -22,14 +22,14 @@ import quorate
 from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus
 from quorate.formats import read_known, write
-from quorate.service import annotating, reviewing
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.exporting import annotations_of
-from quorate.service.importing import import_corpus
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
-from quorate.service.sessions import Who
+from quorate_serve import annotating, reviewing
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.exporting import annotations_of
+from quorate_serve.importing import import_corpus
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
+from quorate_serve.sessions import Who
 from serving import Team
 
 Spans = Sequence[Mapping[str, Any]]

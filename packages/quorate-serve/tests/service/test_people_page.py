@@ -11,10 +11,10 @@ from sqlalchemy import select
 import quorate
 from managing import bring_in, fit, gold, numbers, save
 from quorate.corpus.records import Corpus
-from quorate.service.database import tables
-from quorate.service.importing import import_corpus
-from quorate.service.people import Role
-from quorate.service.people_page import figures_of, lots_of, quartiles
+from quorate_serve.database import tables
+from quorate_serve.importing import import_corpus
+from quorate_serve.people import Role
+from quorate_serve.people_page import figures_of, lots_of, quartiles
 from serving import Team
 
 ATTACK = "<script>alert(1)</script>"

@@ -10,13 +10,13 @@ import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy import insert, update
 
-from quorate.service import app as application
-from quorate.service import delivering, people, permissions, sessions
-from quorate.service.app import ROUTERS, create_app
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve import app as application
+from quorate_serve import delivering, people, permissions, sessions
+from quorate_serve.app import ROUTERS, create_app
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 from serving import Team
 
 MARKER = "Xanthippe"  # in what one annotator wrote, and nowhere else

@@ -13,12 +13,12 @@ from sqlalchemy import insert, select
 import quorate
 from managing import bring_in, check_all, fit, gold, numbers, save
 from quorate.corpus.records import Corpus, Document
-from quorate.service.database import tables
-from quorate.service.events import Kind, append
-from quorate.service.importing import import_corpus
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
-from quorate.service.progress_page import progress_of
+from quorate_serve.database import tables
+from quorate_serve.events import Kind, append
+from quorate_serve.importing import import_corpus
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
+from quorate_serve.progress_page import progress_of
 from serving import Team
 
 DAY = 86_400

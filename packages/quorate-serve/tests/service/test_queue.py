@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import Connection, insert, update
 
 from quorate.active.checks import Turn
-from quorate.service import annotating, queue
-from quorate.service.annotating import Given
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.events import Kind, events_after
-from quorate.service.people import Role
-from quorate.service.queue import Assignment, Nothing
-from quorate.service.settings import QueueSettings
+from quorate_serve import annotating, queue
+from quorate_serve.annotating import Given
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.events import Kind, events_after
+from quorate_serve.people import Role
+from quorate_serve.queue import Assignment, Nothing
+from quorate_serve.settings import QueueSettings
 from serving import Team
 
 GOLD = [{"start": 0, "end": 3, "label": "PER"}]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorate.service.rate_limits import Limit, RateLimits, network_of, retry_after
+from quorate_serve.rate_limits import Limit, RateLimits, network_of, retry_after
 
 
 class Clock:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, select, text
 
-from quorate.service import annotating, queue, reviewing, state
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.events import Kind, events_after, last_event
-from quorate.service.people import Role, erase
-from quorate.service.problems import RequestError
-from quorate.service.sessions import Who
-from quorate.service.settings import QueueSettings, ReviewSettings, ServiceSettings
+from quorate_serve import annotating, queue, reviewing, state
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.events import Kind, events_after, last_event
+from quorate_serve.people import Role, erase
+from quorate_serve.problems import RequestError
+from quorate_serve.sessions import Who
+from quorate_serve.settings import QueueSettings, ReviewSettings, ServiceSettings
 from serving import Team
 
 TABLES = ("annotations", "assignments", "reviews", "review_leases")

@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Connection, select, update
 
 from quorate.corpus.overlaps import OverlapRule, Overlaps
-from quorate.service import annotating
-from quorate.service.database import tables
-from quorate.service.database.engine import upsert
-from quorate.service.documents import add_text
-from quorate.service.events import Kind, events_after
-from quorate.service.people import Role
-from quorate.service.settings import ReviewSettings
+from quorate_serve import annotating
+from quorate_serve.database import tables
+from quorate_serve.database.engine import upsert
+from quorate_serve.documents import add_text
+from quorate_serve.events import Kind, events_after
+from quorate_serve.people import Role
+from quorate_serve.settings import ReviewSettings
 from serving import Team
 
 TEXT = "Ada Lovelace met Bob 👋 in Bath"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select
 
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.people import Role
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.people import Role
 from serving import Team
 
 SPAN = {"start": 0, "end": 3, "label": "PER"}
@@ -79,7 +79,7 @@ def test_nobody_saves_for_others_or_without_a_token(team: Team) -> None:
 
 
 def test_coming_in_by_an_invitation(team: Team) -> None:
-    from quorate.service.sessions import invite
+    from quorate_serve.sessions import invite
 
     token = team.database.change(lambda connection: invite(connection, Role.ADMIN))
     browser = team.client(follow_redirects=True)

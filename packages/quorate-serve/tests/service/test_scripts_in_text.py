@@ -14,13 +14,13 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Connection, insert, update
 
-from quorate.service import annotating, auditing, delivering, sessions
-from quorate.service.database import tables
-from quorate.service.documents import add_text
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
-from quorate.service.settings import ReviewSettings, ServiceSettings
-from quorate.service.webhooks import EventType
+from quorate_serve import annotating, auditing, delivering, sessions
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
+from quorate_serve.settings import ReviewSettings, ServiceSettings
+from quorate_serve.webhooks import EventType
 from serving import Team, free_port
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quorate.service.security_headers import CONTENT_SECURITY_POLICY, AllowedHosts, TooLargeError, guarded
+from quorate_serve.security_headers import CONTENT_SECURITY_POLICY, AllowedHosts, TooLargeError, guarded
 
 MOST = 1000
 

@@ -21,19 +21,19 @@ from typer.testing import CliRunner
 
 import quorate
 from quorate.cli import app
-from quorate.cli.serve import _reading
 from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.profiles import Profile
 from quorate.errors import InputError, SettingsError
 from quorate.formats import write
 from quorate.project.settings_file import SettingsFile
-from quorate.service import supervisor
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.documents import profiles_of
-from quorate.service.people import people_of
-from quorate.service.settings import FitSettings, ServiceSettings
-from quorate.service.start import begin
+from quorate_serve import supervisor
+from quorate_serve.cli import _reading
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.documents import profiles_of
+from quorate_serve.people import people_of
+from quorate_serve.settings import FitSettings, ServiceSettings
+from quorate_serve.start import begin
 from serving import free_port
 
 

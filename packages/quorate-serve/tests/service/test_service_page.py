@@ -13,10 +13,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from typer.main import get_command
+from typer.main import get_group
 
 import pages
-from quorate.cli import app
+from quorate_serve.cli import app
 from serving import free_port
 
 PAGE = pages.ROOT / "docs" / "service.md"
@@ -157,7 +157,7 @@ def test_every_block_of_the_page_is_as_it_says(reader: Reader) -> None:
 
 def test_every_option_of_serve_is_on_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    command = getattr(get_command(app), "commands", {})["serve"]
+    command = get_group(app).commands["serve"]
     options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} - {"--help", "-h"}
     told = {name for name in options if f"`{name}`" in page or re.search(rf"^{name.lstrip('-')} = ", page, re.M)}
     assert sorted(options - told) == []

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 import quorate
 from managing import give_password
 from quorate.formats import registry, write
-from quorate.service.database import tables
-from quorate.service.people import Role
+from quorate_serve.database import tables
+from quorate_serve.people import Role
 from serving import PASSWORD, Team
 
 ATTACK = "<img src=x onerror=alert(1)>"

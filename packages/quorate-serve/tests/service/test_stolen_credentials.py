@@ -12,10 +12,10 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection, select, update
 
-from quorate.service import passwords, people, sessions
-from quorate.service.database import tables
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
+from quorate_serve import passwords, people, sessions
+from quorate_serve.database import tables
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
 from serving import PASSWORD, Team, free_port
 
 DAY = 86_400.0
@@ -363,7 +363,7 @@ def test_who_was_raised_a_moment_ago_invites_in_no_role_of_before(any_team: Team
 
 
 def test_a_service_behind_https_gives_tokens_to_programs_too(tmp_path: Path, kept: str) -> None:
-    from quorate.client import Client
+    from quorate_serve.client import Client
 
     team = Team(ServiceSettings(tmp_path, origin="https://labels.example.org"))
     team.settings = replace(team.settings, origin=None, port=free_port())

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from quorate import formats
-from quorate.service import exporting
-from quorate.service.people import Role
-from quorate.service.settings import ServiceSettings
-from quorate.service.start import begin
 from quorate.storage.files.unfinished import beside
+from quorate_serve import exporting
+from quorate_serve.people import Role
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.start import begin
 from serving import Team
 
 KILLED = """

@@ -13,8 +13,8 @@ import pytest
 
 from loopback import Reply, http_server
 from quorate.errors import InputError
-from quorate.service.outgoing import Outgoing, Rules
-from quorate.service.webhooks import (
+from quorate_serve.outgoing import Outgoing, Rules
+from quorate_serve.webhooks import (
     Delivery,
     EventType,
     Fate,

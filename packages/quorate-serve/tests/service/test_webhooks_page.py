@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from quorate.service import delivering
-from quorate.service.outgoing import Outgoing
-from quorate.service.people import Role
+from quorate_serve import delivering
+from quorate_serve.outgoing import Outgoing
+from quorate_serve.people import Role
 from serving import Team
 
 URL = "https://hooks.example.com/quorate"

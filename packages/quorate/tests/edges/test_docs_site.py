@@ -15,7 +15,7 @@ import quorate
 from needs import missing
 from quorate.cli import app
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]*\ssrc=["'](?P<src>[^"']+)|<link[^>]*\shref=["'](?P<href>[^"']+)"""
 )
@@ -65,6 +65,7 @@ def test_every_command_and_option_is_on_the_site(site: Path) -> None:
     assert len(names) > 20
     assert [name for name in names if name not in page] == []
     assert "quorate label-studio sync" in page
+    assert "quorate service backup" in page
 
 
 def test_every_public_name_is_on_the_site(site: Path) -> None:

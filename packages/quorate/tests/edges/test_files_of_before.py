@@ -78,12 +78,3 @@ def test_a_project_goes_on(version: str, run: Run, tmp_path: Path, monkeypatch: 
         crowd.write('{"id": "new", "tokens": ["Bath"], "annotations": {"dov": ["B-LOC"], "eva": ["B-LOC"]}}\n')
     assert run("run", "--quiet")[0] == 0
     assert run("diff", "1", "2")[0] == 0
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_backup_is_restored(version: str, tmp_path: Path) -> None:
-    from quorate.service.backup import read_backup
-    from quorate.service.settings import ServiceSettings
-
-    told = read_backup(ServiceSettings(tmp_path), written_by(version, "backup.zip"))
-    assert "12 documents" in told

@@ -33,7 +33,7 @@ from quorate import InputError, ServerError, SettingsError
 from quorate.label_studio import Client, NoAnswerError, push, sync
 from quorate.label_studio.sync import pull
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 SERVER = Path(os.environ.get("QUORATE_LABEL_STUDIO", ROOT / ".label-studio"))
 CONFIG = (
     '<View><Labels name="ner" toName="words"><Label value="PER"/><Label value="LOC"/></Labels>'

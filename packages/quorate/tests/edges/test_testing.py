@@ -13,7 +13,7 @@ import pytest
 
 from processes import Start, started_here
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.mark.parametrize(

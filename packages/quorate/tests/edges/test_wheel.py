@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import os
 import subprocess
 import sys
@@ -10,70 +11,30 @@ from pathlib import Path
 
 import pytest
 
-from needs import missing
+from wheels import PACKAGES, beside_the_code, built
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "src" / "quorate"
-LEFT_OUT = (
-    ".so",
-    ".pyd",
-    ".dylib",
-    ".o",
-    ".c",
-    ".h",
-    ".pyc",
-    ".dll",
-)  # of a build
+SOURCES = PACKAGES / "quorate" / "src" / "quorate"
 
-# What a service does when it starts, with nothing but what was unpacked.
+# What a command does, with nothing but what was unpacked.
 START = """
 import sys
 from pathlib import Path
 import quorate
-from quorate.service.app import create_app
-from quorate.service.database.engine import Database
-from quorate.service.settings import ServiceSettings
-from fastapi.testclient import TestClient
+from quorate.cli import main
 
-unpacked, folder = map(Path, sys.argv[1:])
-assert Path(quorate.__file__).is_relative_to(unpacked), quorate.__file__
-settings = ServiceSettings(folder)
-settings.make_folder()
-database = Database.open(settings.database)
-with TestClient(create_app(settings, database), base_url=settings.address) as browser:
-    page = browser.get("/login")
-    assert page.status_code == 200 and "<h1>Log in</h1>" in page.text
-    for name in ("base.css", "spans.js", "outbox.js", "pages/annotate.js"):
-        assert browser.get(f"/static/{name}").status_code == 200, name
-    assert browser.get("/api/v1/openapi.json").json()["info"]["version"] == quorate.__version__
-database.close()
-print(quorate.__version__)
+assert Path(quorate.__file__).is_relative_to(sys.argv.pop(1)), quorate.__file__
+main()
 """
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel, built as an installation from the checkout builds it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    built = list(folder.glob("quorate-*.whl"))
-    if not built:
-        if "No matching distribution" in done.stderr or "Could not find a version" in done.stderr:
-            missing("there is no package index to get the build tools from")
-        pytest.fail(done.stderr[-2_000:])
-    return zipfile.ZipFile(built[0])
+    return built("quorate", tmp_path_factory.mktemp("wheel"))
 
 
 def test_everything_beside_the_code_is_in_it(wheel: zipfile.ZipFile) -> None:
-    there = set(wheel.namelist())
-    wanted = {
-        f"quorate/{path.relative_to(SOURCES).as_posix()}"
-        for path in SOURCES.rglob("*")
-        if path.is_file() and path.suffix not in LEFT_OUT and "__pycache__" not in path.parts
-    }
-    for kind in ("service/templates/", "service/static/", "service/database/migrations/versions/", "report/assets/"):
-        assert any(kind in name for name in wanted), kind  # or nothing would be looked for
+    there, wanted = set(wheel.namelist()), beside_the_code(SOURCES)
+    assert any("report/assets/" in name for name in wanted)  # or nothing would be looked for
     assert wanted - there == set()
     assert any("quorate/model/kernels/kernels-base" in name for name in there)
 
@@ -84,12 +45,22 @@ def test_nothing_else_is(wheel: zipfile.ZipFile) -> None:
     assert not [name for name in wheel.namelist() if "__pycache__" in name or "/tests/" in name]
 
 
-def test_a_service_starts_from_it(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    pytest.importorskip("fastapi")
+def test_its_description_is_the_readme(wheel: zipfile.ZipFile) -> None:
+    described = next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = email.message_from_bytes(wheel.read(described))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    readme = (PACKAGES.parent / "README.md").read_text(encoding="utf-8")
+    assert metadata.get_payload(decode=True) == readme.encode()
+    licence = described.replace("METADATA", "licenses/LICENSE")
+    assert wheel.read(licence) == (PACKAGES.parent / "LICENSE").read_bytes()
+
+
+def test_a_consensus_is_made_from_it_alone(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     unpacked = tmp_path / "installed"
     wheel.extractall(unpacked)
-    command = [sys.executable, "-c", START, str(unpacked), str(tmp_path / "project")]
     environment = {**os.environ, "PYTHONPATH": str(unpacked), "PYTHONSAFEPATH": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert f"quorate-{done.stdout.strip()}.dist-info/METADATA" in wheel.namelist()
+    for arguments in (["demo", "--write", "crowd.jsonl"], ["aggregate", "crowd.jsonl", "-o", "consensus.jsonl"]):
+        command = [sys.executable, "-c", START, str(unpacked), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "consensus.jsonl").read_bytes().count(b"\n") == 320

@@ -10,7 +10,7 @@ import pytest
 
 from quorate.datasets import convert
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4].parent / "shared" / "data"
 ARCHIVES = {"ner": "crf-ma-NER-task1.zip", "pico": "PICO-data.tar.gz"}
 NOTES = {
     "ner": {

@@ -19,7 +19,7 @@ from quorate.result.readings import most_ambiguous
 from quorate.result.shares import ShareModel
 
 Floats = NDArray[np.float64]
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[5] / "shared" / "data"
 LENGTH = 12
 TAGS = ("O", "B-X", "I-X")
 

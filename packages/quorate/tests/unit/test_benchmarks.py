@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 BENCHMARKS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if '"__main__"' in path.read_text()]
 
 

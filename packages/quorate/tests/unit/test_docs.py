@@ -14,7 +14,7 @@ from quorate import score
 from quorate.cli import app
 from simulated_crowds import every_kind
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def error_examples() -> list[tuple[str, list[str], list[str]]]:

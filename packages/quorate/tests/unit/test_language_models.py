@@ -585,7 +585,7 @@ def test_an_answer_given_again_counts_last(tmp_path: Path) -> None:
 
 # The page ------------------------------------------------------------------------------------------------------------
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "tools" / "language-models.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "tools" / "language-models.md"
 
 
 def test_the_ten_lines_of_the_page_make_a_consensus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

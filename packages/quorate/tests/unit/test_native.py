@@ -172,7 +172,9 @@ def test_a_library_that_cannot_be_loaded_is_one_line(
     with pytest.raises(QuorateError) as error:
         native_module._library.__wrapped__()
     assert str(error.value).startswith(f"{library}: the compiled kernels {told}")
-    assert str(error.value).endswith("(install quorate again, or in a checkout: python hatch_build.py)")
+    assert str(error.value).endswith(
+        "(install quorate again, or in a checkout: python packages/quorate/hatch_build.py)"
+    )
     assert "\n" not in str(error.value)
 
 

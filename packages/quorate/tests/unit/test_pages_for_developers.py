@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "quorate"
+ROOT = Path(__file__).resolve().parents[4]
+LIBRARY = ROOT / "packages" / "quorate"
+SOURCE = LIBRARY / "src" / "quorate"
+SERVICE = ROOT / "packages" / "quorate-serve" / "src" / "quorate_serve"
+TESTS = sorted(ROOT.glob("packages/*/tests"))
 PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"]
 
 FILE = re.compile(r"[\w./-]+\.(?:py|md|js|html|toml)|[\w./-]+/")
@@ -23,8 +26,11 @@ def quoted(page: Path) -> list[str]:
 
 
 def file_named(name: str) -> Path | None:
-    """The file or folder of a name: from the root, from the package, or anywhere in the package."""
-    places = [ROOT / name, SOURCE / name, SOURCE.parent / name, *SOURCE.glob(f"*/{name}"), *SOURCE.glob(f"*/*/{name}")]
+    """The file or folder of a name: from the root, from a package, or anywhere in a package."""
+    folders = [ROOT, LIBRARY, LIBRARY / "src", SOURCE, SERVICE.parent, SERVICE, SERVICE.parents[1]]
+    places = [folder / name for folder in folders]
+    for source in (SOURCE, SERVICE):
+        places += [*source.glob(f"*/{name}"), *source.glob(f"*/*/{name}")]
     return next((place for place in places if place.exists()), None)
 
 
@@ -52,7 +58,7 @@ def defined_in(path: Path) -> frozenset[str]:
 
 @cache
 def defined_anywhere() -> frozenset[str]:
-    modules = list(SOURCE.rglob("*.py"))
+    modules = [*SOURCE.rglob("*.py"), *SERVICE.rglob("*.py")]
     in_modules = {f"{path.stem}.{name}" for path in modules for name in defined_in(path)}
     in_rooms = {f"{path.parent.name}.{name}" for path in modules for name in defined_in(path)}
     return frozenset().union(in_modules, in_rooms, *(defined_in(path) for path in modules))
@@ -91,14 +97,17 @@ def test_every_class_and_function_that_a_page_for_developers_names_is_there(page
     assert [name for name in ours if name not in defined_anywhere()] == []
 
 
-def test_the_drawing_shows_every_room_and_only_rooms_that_are_there() -> None:
-    drawing = re.search(r"^src/quorate/\n(.*?)^```", PAGES[0].read_text(encoding="utf-8"), flags=re.M | re.S)
+@pytest.mark.parametrize("source", [SOURCE, SERVICE], ids=lambda source: source.name)
+def test_the_drawing_shows_every_room_and_only_rooms_that_are_there(source: Path) -> None:
+    page = PAGES[0].read_text(encoding="utf-8")
+    drawing = re.search(rf"^{source.relative_to(ROOT).as_posix()}/\n(.*?)^```", page, flags=re.M | re.S)
     assert drawing
-    drawn = {line.split()[0] for line in drawing[1].splitlines()}
-    assert [one for one in drawn if not (SOURCE / one).exists()] == []
-    rooms = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
-    modules = {path.name for path in SOURCE.glob("*.py") if not path.name.startswith("__")}
-    assert (rooms | modules) - drawn == set()
+    drawn = {line.split()[0].rstrip(",") for line in drawing[1].splitlines()}
+    assert [one for one in drawn if not any(source.glob(one))] == []
+    rooms = {f"{path.parent.name}/" for path in source.glob("*/__init__.py")}
+    modules = {path.name for path in source.glob("*.py") if not path.name.startswith("__")}
+    assert rooms - drawn == set()
+    assert "*.py" in drawn or modules - drawn == set()
 
 
 def test_the_readme_links_the_pages_for_developers() -> None:
@@ -108,9 +117,9 @@ def test_the_readme_links_the_pages_for_developers() -> None:
 
 @pytest.mark.parametrize("name", ["SLOW", "LONG", "LARGE", "LONGEST"])
 def test_every_file_of_tests_that_is_marked_by_name_is_there(name: str) -> None:
-    text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    text = (ROOT / "packages" / "conftest.py").read_text(encoding="utf-8")
     listed = re.search(rf"^{name} = [{{(](.*?)^[}})]", text, re.M | re.S)
     assert listed
     files = re.findall(r'"(.+?)"', listed[1])
     assert files
-    assert [file for file in files if not (ROOT / "tests" / file).exists()] == []
+    assert [file for file in files if not any((tests / file).exists() for tests in TESTS)] == []

@@ -16,11 +16,14 @@ import pytest
 
 import quorate
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "quorate"
+ROOT = Path(__file__).resolve().parents[4]
+PACKAGES = ROOT / "packages"
+SOURCE = PACKAGES / "quorate" / "src" / "quorate"
+SERVICE = PACKAGES / "quorate-serve" / "src" / "quorate_serve"
 
 # Data flows one way, read → encode → infer → result → score / report / write: a room imports only from rooms above its
 # own. A module belongs to the longest name here that it begins with; ``docs/architecture.md`` says what a room holds.
+# The service is a package of its own, so that the library cannot import it: its rooms come after all others.
 ROOMS = [
     "errors",
     "limits",
@@ -49,14 +52,15 @@ ROOMS = [
     "label_studio",
     "datasets",
     "project",
-    "service.problems",
-    "service.settings",
-    "service.database",
-    "service",
-    "client",
     "types",
     "cli",
     "__main__",
+    "quorate_serve.problems",
+    "quorate_serve.settings",
+    "quorate_serve.database",
+    "quorate_serve",
+    "quorate_serve.client",
+    "quorate_serve.cli",
 ]
 LEVEL = {room: level for level, room in enumerate(ROOMS)}
 MOST_AT_THE_ROOT = 6
@@ -64,12 +68,14 @@ MOST_PARAMETERS, MOST_STATEMENTS = 18, 35  # of a command
 
 
 def modules() -> list[tuple[str, Path]]:
+    """Every module but ``quorate`` itself: those of the library by their names in it, those of the service in full."""
     found = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        parts = path.relative_to(SOURCE).with_suffix("").parts
-        name = ".".join(part for part in parts if part != "__init__")
-        if name:
-            found.append((name, path))
+    for source, beside in ((SOURCE, SOURCE), (SERVICE, SERVICE.parent)):
+        for path in sorted(source.rglob("*.py")):
+            parts = path.relative_to(beside).with_suffix("").parts
+            name = ".".join(part for part in parts if part != "__init__")
+            if name:
+                found.append((name, path))
     return found
 
 
@@ -83,7 +89,7 @@ def room_of(name: str) -> str:
 
 
 def imports(path: Path) -> set[str]:
-    """Modules of this package that a file imports at run time (what only type checkers read does not count)."""
+    """Modules of ours that a file imports at run time (what only type checkers read does not count)."""
     found: set[str] = set()
 
     class Visitor(ast.NodeVisitor):
@@ -94,7 +100,7 @@ def imports(path: Path) -> set[str]:
         def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
             if node.module == "quorate":
                 found.update(quorate._HOME_OF.get(alias.name, alias.name) for alias in node.names)
-            elif node.module and node.module.startswith("quorate."):
+            elif node.module and node.module.split(".")[0] in ("quorate", "quorate_serve"):
                 base = node.module.removeprefix("quorate.")
                 found.update(sub if (sub := f"{base}.{alias.name}") in NAMES else base for alias in node.names)
 
@@ -115,6 +121,12 @@ def test_rooms_import_only_rooms_above_them(name: str, path: Path) -> None:
     assert not later, f"{name} ({own}) imports {sorted(later)}, which stand in rooms below its own"
 
 
+def test_the_library_names_the_service_nowhere_in_its_code() -> None:
+    """Not for type checkers either, and not by a string: commands of the service come by an entry point."""
+    named = re.compile(r"\bquorate_serve\b")
+    assert [path.name for path in SOURCE.rglob("*.py") if named.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_modules_of_a_room_do_not_import_each_other_in_a_circle() -> None:
     graph = {name: imports(path) & NAMES for name, path in modules()}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
@@ -132,7 +144,9 @@ def test_modules_stay_short(name: str, path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, _ in modules() if ".migrations." not in name])  # run by Alembic alone
 def test_all_names_exist(name: str) -> None:
-    module = importlib.import_module(f"quorate.{name}")
+    if name.startswith("quorate_serve"):
+        pytest.importorskip("quorate_serve", reason="the service is not installed")
+    module = importlib.import_module(name if name.startswith("quorate_serve") else f"quorate.{name}")
     for public in getattr(module, "__all__", ()):
         assert hasattr(module, public)
 
@@ -170,11 +184,13 @@ def test_docs_name_only_options_that_exist() -> None:
 
     from quorate.cli import app
 
-    command = typer.main.get_command(app)
+    pytest.importorskip("quorate_serve", reason="the service, whose options the pages have too, is not installed")
+    command: Any = typer.main.get_command(app)
+    command.add_others()
     known = {"--help", *(flag for parameter in command.params for flag in _flags(parameter))}
     groups = [command]
     while groups:
-        for sub in groups.pop().commands.values():  # type: ignore[attr-defined]
+        for sub in groups.pop().commands.values():
             known |= {flag for parameter in sub.params for flag in _flags(parameter) if flag.startswith("--")}
             groups += [sub] if hasattr(sub, "commands") else []
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -215,20 +231,20 @@ def test_only_the_module_of_schemes_knows_their_prefixes() -> None:
         r"label\[2:\]|tag\[2:\]",
     ]
     by_hand = re.compile("|".join(listed))
-    found = [(path.name, line) for path in SOURCE.rglob("*.py") for line in path.read_text("utf-8").splitlines()]
+    found = [(path.name, line) for _, path in modules() for line in path.read_text("utf-8").splitlines()]
     assert [(name, line) for name, line in found if name != "tags.py" and by_hand.search(line)] == []
 
 
 def test_only_the_algebra_looks_up_the_token_of_an_event() -> None:
     spread = r"arange\(((self\._)?(encoded|crowd))\.n_tokens(, dtype=np\.int32)?\), np\.diff\(\1\.event_start\)\)$"
     by_hand = re.compile(rf"{spread}|searchsorted\((encoded|crowd)\.(event|doc)_start", re.MULTILINE)
-    found = {path.name for path in SOURCE.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))}
+    found = {path.name for _, path in modules() if by_hand.search(path.read_text(encoding="utf-8"))}
     assert found == {"algebra.py"}
 
 
 def test_a_command_is_short_and_takes_what_belongs_together_as_one() -> None:
     """Options are declared in groups (``cli/options.py``), and the steps of a command have names."""
-    for path in (SOURCE / "cli").glob("*.py"):
+    for path in [*(SOURCE / "cli").glob("*.py"), SERVICE / "cli.py"]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 assert len(node.args.args) + len(node.args.kwonlyargs) <= MOST_PARAMETERS, node.name
@@ -251,7 +267,7 @@ def test_an_estimator_is_asked_what_it_can_do_not_what_it_is() -> None:
 def test_a_span_is_one_record_in_tokens_and_one_in_the_offsets_of_files() -> None:
     """What msgspec or pydantic decodes has the shape of somebody's file or request, and is left out."""
     found, tuples = set(), []
-    for path in SOURCE.rglob("*.py"):
+    for _, path in modules():
         text = path.read_text(encoding="utf-8")
         tuples += [path.name for _ in re.finditer(r"tuple\[int, int, str", text)]
         for node in ast.walk(ast.parse(text)):

@@ -12,8 +12,13 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+import quorate
+
+ROOT = Path(__file__).resolve().parents[4]
+LIBRARY, SERVICE = (ROOT / "packages" / name for name in ("quorate", "quorate-serve"))
+PROJECT, OF_SERVICE = (
+    tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"] for package in (LIBRARY, SERVICE)
+)
 PULLED_IN = {"msgspec", "numpy", "rich", "scipy", "typer"}
 
 
@@ -24,7 +29,7 @@ def name_of(requirement: str) -> str:
 @pytest.fixture(scope="module")
 def building() -> ModuleType:
     """What builds the kernels."""
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    spec = importlib.util.spec_from_file_location("hatch_build", LIBRARY / "hatch_build.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -40,10 +45,20 @@ def test_the_lock_has_every_package_and_no_address() -> None:
     lines = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8").splitlines()
     assert all(re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.!+-]+( ; .+)?$", line) for line in lines)
     locked = {name_of(line).replace("_", "-") for line in lines}
-    wanted = list(PROJECT["dependencies"])
-    for extra in ("serve", "docs", "dev"):
+    wanted = [*PROJECT["dependencies"], *OF_SERVICE["dependencies"]]
+    for extra in ("docs", "dev"):
         wanted += PROJECT["optional-dependencies"][extra]
     assert {name_of(each) for each in wanted} - {"quorate"} <= locked
+
+
+def test_both_packages_have_one_version_licence_and_pythons() -> None:
+    assert OF_SERVICE["version"] == quorate.__version__
+    assert f"quorate=={quorate.__version__}" in OF_SERVICE["dependencies"]
+    for name in ("requires-python", "license", "license-files"):
+        assert OF_SERVICE[name] == PROJECT[name]
+    assert set(PROJECT["classifiers"]) - set(OF_SERVICE["classifiers"]) == {"Programming Language :: C"}
+    texts = {(folder / "LICENSE").read_text(encoding="utf-8") for folder in (ROOT, LIBRARY, SERVICE)}
+    assert len(texts) == 1
 
 
 def test_every_python_that_is_tested_is_named() -> None:
@@ -111,6 +126,6 @@ def test_a_compiler_that_compiles_nothing_is_passed_over(
 
 
 def test_help_says_what_can_be_built() -> None:
-    done = subprocess.run([sys.executable, ROOT / "hatch_build.py", "--help"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, LIBRARY / "hatch_build.py", "--help"], capture_output=True, text=True)
     assert done.returncode == 1
     assert "--check" in done.stderr

@@ -13,7 +13,7 @@ from seqeval.scheme import IOB2
 import quorate
 from quorate import score
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4].parent / "shared" / "data"
 
 pytestmark = [
     pytest.mark.realdata,

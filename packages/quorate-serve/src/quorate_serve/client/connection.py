@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from quorate.client.records import Event
 from quorate.errors import ServerError, SettingsError
 from quorate.storage.files.atomic import written_whole
+from quorate_serve.client.records import Event
 
 __all__ = [
     "ConflictError",
@@ -96,10 +96,8 @@ class Connection:
         pause: Callable[[float], None] = time.sleep,
         transport: Any = None,
     ) -> None:
-        try:
-            import httpx
-        except ModuleNotFoundError:
-            raise SettingsError("the client needs httpx (pip install 'quorate[client]')") from None
+        import httpx
+
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(f"{url!r} is not the address of a service (http://… or https://…)")

@@ -35,9 +35,9 @@ from sqlalchemy.exc import (
 )
 
 from quorate.errors import SettingsError
-from quorate.service.database.migrating import LOCK, migrate
-from quorate.service.database.tables import metadata
-from quorate.service.problems import BusyError, InvalidError
+from quorate_serve.database.migrating import LOCK, migrate
+from quorate_serve.database.tables import metadata
+from quorate_serve.problems import BusyError, InvalidError
 
 __all__ = ["Database", "upsert", "upsert_all"]
 

@@ -21,8 +21,8 @@ from quorate.corpus.records import Corpus, Document, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan
 from quorate.formats.layering import Layer, Layering, named
 from quorate.formats.layers import Layers
-from quorate.service.database import tables
-from quorate.service.documents import (
+from quorate_serve.database import tables
+from quorate_serve.documents import (
     GivenDocument,
     assembled,
     corpus_of,

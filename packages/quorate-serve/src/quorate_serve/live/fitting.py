@@ -23,7 +23,7 @@ from quorate.formats.exports import ExportAnnotation
 from quorate.formats.json_lines import DIGITS
 from quorate.formats.layers import Layers
 from quorate.result.layers import LayeredResult
-from quorate.service.live.collected import Entry
+from quorate_serve.live.collected import Entry
 
 __all__ = ["Fitted", "KnownTags", "Row", "combine", "fit", "rows_of"]
 

@@ -17,15 +17,15 @@ from typing import Any, TypeVar
 from quorate.errors import QuorateError
 from quorate.limits import size_in_words
 from quorate.memory import free_memory
-from quorate.service.processes import end_with_supervisor, leave_a_core
-from quorate.service.settings import FitSettings
+from quorate_serve.processes import end_with_supervisor, leave_a_core
+from quorate_serve.settings import FitSettings
 
 __all__ = ["FitError", "FitStoppedError", "Limited"]
 
 T = TypeVar("T")
 _LOOK = 0.1  # seconds between two looks at what a fit takes
 _NICE = 10
-_log = logging.getLogger("quorate.service.live")
+_log = logging.getLogger("quorate_serve.live")
 
 
 class FitError(QuorateError):

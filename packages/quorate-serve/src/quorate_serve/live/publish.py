@@ -13,11 +13,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from quorate.service.database import tables
-from quorate.service.database.engine import Database, upsert_all
-from quorate.service.delivering import consensus_changed
-from quorate.service.live.fitting import Row
-from quorate.service.live.ticks import newest
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database, upsert_all
+from quorate_serve.delivering import consensus_changed
+from quorate_serve.live.fitting import Row
+from quorate_serve.live.ticks import newest
 
 __all__ = ["Publisher", "Ranked", "Rows"]
 

@@ -12,11 +12,11 @@ from quorate.active.assignment import HOLD_BACK, rankings
 from quorate.corpus.records import Tag
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.layers import Layers
-from quorate.service.database import tables
-from quorate.service.live.collected import Entry
-from quorate.service.live.publish import Ranked
-from quorate.service.people import PersonKind
-from quorate.service.settings import QueueSettings
+from quorate_serve.database import tables
+from quorate_serve.live.collected import Entry
+from quorate_serve.live.publish import Ranked
+from quorate_serve.people import PersonKind
+from quorate_serve.settings import QueueSettings
 
 __all__ = ["Desk", "Staff", "queues_of", "staff_of"]
 

@@ -11,8 +11,8 @@ from quorate.evaluate.describe import agreement_of
 from quorate.result.annotators import AnnotatorSummary
 from quorate.result.habits import SpanHabits
 from quorate.result.layers import LayeredResult
-from quorate.service.live.collected import Collected, Overlap
-from quorate.service.live.fitting import Fitted, Row
+from quorate_serve.live.collected import Collected, Overlap
+from quorate_serve.live.fitting import Fitted, Row
 
 __all__ = ["counts_of", "overlaps_of", "summary_of"]
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select
 from starlette.concurrency import run_in_threadpool
 
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.problems import BusyError
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.problems import BusyError
 
 __all__ = ["Tick", "Ticks", "failure", "newest", "ticks_after"]
 

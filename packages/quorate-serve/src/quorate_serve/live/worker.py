@@ -27,20 +27,20 @@ from quorate.corpus.tags import OUTSIDE
 from quorate.errors import QuorateError
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.layers import Layers
-from quorate.service.database.engine import Database
-from quorate.service.delivering import Courier, outgoing_of
-from quorate.service.events import Event, Kind, events_after, last_event
-from quorate.service.live.collected import Collected, Entry
-from quorate.service.live.fitting import Fitted, KnownTags, Row, combine, fit, rows_of
-from quorate.service.live.limited import FitStoppedError, Limited
-from quorate.service.live.outlook import outlook_of
-from quorate.service.live.pace import Pace
-from quorate.service.live.publish import Publisher, Ranked, Rows
-from quorate.service.live.queueing import Desk, queues_of, staff_of
-from quorate.service.live.summary import counts_of, overlaps_of, summary_of
-from quorate.service.live.ticks import failure
-from quorate.service.problems import BusyError
-from quorate.service.settings import ServiceSettings
+from quorate_serve.database.engine import Database
+from quorate_serve.delivering import Courier, outgoing_of
+from quorate_serve.events import Event, Kind, events_after, last_event
+from quorate_serve.live.collected import Collected, Entry
+from quorate_serve.live.fitting import Fitted, KnownTags, Row, combine, fit, rows_of
+from quorate_serve.live.limited import FitStoppedError, Limited
+from quorate_serve.live.outlook import outlook_of
+from quorate_serve.live.pace import Pace
+from quorate_serve.live.publish import Publisher, Ranked, Rows
+from quorate_serve.live.queueing import Desk, queues_of, staff_of
+from quorate_serve.live.summary import counts_of, overlaps_of, summary_of
+from quorate_serve.live.ticks import failure
+from quorate_serve.problems import BusyError
+from quorate_serve.settings import ServiceSettings
 
 __all__ = ["Follower", "follow"]
 
@@ -60,7 +60,7 @@ _ABOUT_DECISIONS = (Kind.REVIEW_DECIDED, Kind.REVIEW_WITHDRAWN)
 _ABOUT_PEOPLE = (Kind.PERSON_ADDED, Kind.PERSON_CHANGED, Kind.PERSON_ERASED)
 
 _EXPECTED = (QuorateError, ArithmeticError, MemoryError)  # of a fit: no fault of the program
-_log = logging.getLogger("quorate.service.live")
+_log = logging.getLogger("quorate_serve.live")
 
 
 def follow(settings: ServiceSettings) -> None:

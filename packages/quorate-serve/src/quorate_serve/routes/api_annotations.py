@@ -9,11 +9,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from quorate.service import annotating
-from quorate.service.documents import document_record
-from quorate.service.events import Event, Kind
-from quorate.service.problems import NotFoundError
-from quorate.service.routes.common import (
+from quorate_serve import annotating
+from quorate_serve.documents import document_record
+from quorate_serve.events import Event, Kind
+from quorate_serve.problems import NotFoundError
+from quorate_serve.routes.common import (
     After,
     Change,
     ClientId,

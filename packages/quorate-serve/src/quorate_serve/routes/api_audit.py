@@ -8,11 +8,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from quorate.service import auditing
-from quorate.service.auditing import Audit, Check
-from quorate.service.delivering import document_decided
-from quorate.service.events import Event
-from quorate.service.routes.common import ClientId, Service, ServiceOf, SpanIn, SpanOut, WhoAsks
+from quorate_serve import auditing
+from quorate_serve.auditing import Audit, Check
+from quorate_serve.delivering import document_decided
+from quorate_serve.events import Event
+from quorate_serve.routes.common import ClientId, Service, ServiceOf, SpanIn, SpanOut, WhoAsks
 
 router = APIRouter(prefix="/api/v1", tags=["audits"])
 

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, tuple_
 
-from quorate.service.database import tables
-from quorate.service.people import Role
-from quorate.service.problems import InvalidError, NotFoundError
-from quorate.service.routes.common import Limit, ServiceOf, SpanOut, WhoAsks
+from quorate_serve.database import tables
+from quorate_serve.people import Role
+from quorate_serve.problems import InvalidError, NotFoundError
+from quorate_serve.routes.common import Limit, ServiceOf, SpanOut, WhoAsks
 
 _OF_PEOPLE = ("annotators", "sources")  # what a fit says of people
 router = APIRouter(prefix="/api/v1", tags=["consensus"])

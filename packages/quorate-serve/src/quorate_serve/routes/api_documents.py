@@ -20,16 +20,16 @@ from quorate.corpus.records import Corpus
 from quorate.errors import InputError
 from quorate.formats.exports import Export
 from quorate.formats.layers import Layers
-from quorate.service.authorising import UploadRoute
-from quorate.service.consensus_file import consensus_of
-from quorate.service.database import tables
-from quorate.service.documents import add_text, document_record
-from quorate.service.events import Kind, append
-from quorate.service.exporting import annotations_of, written
-from quorate.service.history import history_of
-from quorate.service.importing import import_corpus
-from quorate.service.problems import InvalidError
-from quorate.service.routes.common import After, Limit, Page, ServiceOf, WhoAsks, page_of
+from quorate_serve.authorising import UploadRoute
+from quorate_serve.consensus_file import consensus_of
+from quorate_serve.database import tables
+from quorate_serve.documents import add_text, document_record
+from quorate_serve.events import Kind, append
+from quorate_serve.exporting import annotations_of, written
+from quorate_serve.history import history_of
+from quorate_serve.importing import import_corpus
+from quorate_serve.problems import InvalidError
+from quorate_serve.routes.common import After, Limit, Page, ServiceOf, WhoAsks, page_of
 
 router = APIRouter(prefix="/api/v1", tags=["documents"], route_class=UploadRoute)
 _CHUNK = 1 << 20

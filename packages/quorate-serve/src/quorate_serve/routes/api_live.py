@@ -12,11 +12,11 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from quorate.service.live.ticks import Tick, Ticks
-from quorate.service.people import Role
-from quorate.service.problems import TooManyError
-from quorate.service.routes.common import ServiceOf, WhoAsks
-from quorate.service.sessions import who_asks
+from quorate_serve.live.ticks import Tick, Ticks
+from quorate_serve.people import Role
+from quorate_serve.problems import TooManyError
+from quorate_serve.routes.common import ServiceOf, WhoAsks
+from quorate_serve.sessions import who_asks
 
 router = APIRouter(prefix="/api/v1", tags=["consensus"])
 

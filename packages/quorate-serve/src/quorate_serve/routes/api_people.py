@@ -10,15 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 from starlette.concurrency import run_in_threadpool
 
-from quorate.service import people, sessions
-from quorate.service.database import tables
-from quorate.service.own_data import data_of
-from quorate.service.people import Person, PersonKind, Role
-from quorate.service.permissions import own_or
-from quorate.service.problems import ConflictError, InvalidError, RefusedError
-from quorate.service.routes.common import Service, ServiceOf, WhoAsks
-from quorate.service.routes.reauthentication import reauthenticated
-from quorate.service.sessions import Who
+from quorate_serve import people, sessions
+from quorate_serve.database import tables
+from quorate_serve.own_data import data_of
+from quorate_serve.people import Person, PersonKind, Role
+from quorate_serve.permissions import own_or
+from quorate_serve.problems import ConflictError, InvalidError, RefusedError
+from quorate_serve.routes.common import Service, ServiceOf, WhoAsks
+from quorate_serve.routes.reauthentication import reauthenticated
+from quorate_serve.sessions import Who
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
 Password = Annotated[str, Field(max_length=1_000, repr=False, description="Your own, again, where that is needed.")]

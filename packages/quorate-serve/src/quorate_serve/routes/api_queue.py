@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, select
 
 from quorate.active.checks import Turn
-from quorate.service import annotating, queue
-from quorate.service.database import tables
-from quorate.service.documents import document_record
-from quorate.service.queue import Assignment, Nothing
-from quorate.service.routes.common import ServiceOf, SpanOut, WhoAsks
+from quorate_serve import annotating, queue
+from quorate_serve.database import tables
+from quorate_serve.documents import document_record
+from quorate_serve.queue import Assignment, Nothing
+from quorate_serve.routes.common import ServiceOf, SpanOut, WhoAsks
 
 router = APIRouter(prefix="/api/v1/queue", tags=["queue"])
 

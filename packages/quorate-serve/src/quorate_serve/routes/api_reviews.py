@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 
-from quorate.service import disputes, reviewing
-from quorate.service.database import tables
-from quorate.service.delivering import document_decided
-from quorate.service.disputes import Dispute
-from quorate.service.people import read_personal
-from quorate.service.reviewing import Candidate, Look
-from quorate.service.routes.api_consensus import ConsensusSpan
-from quorate.service.routes.common import (
+from quorate_serve import disputes, reviewing
+from quorate_serve.database import tables
+from quorate_serve.delivering import document_decided
+from quorate_serve.disputes import Dispute
+from quorate_serve.people import read_personal
+from quorate_serve.reviewing import Candidate, Look
+from quorate_serve.routes.api_consensus import ConsensusSpan
+from quorate_serve.routes.common import (
     After,
     Change,
     ClientId,

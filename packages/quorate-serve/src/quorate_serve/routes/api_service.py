@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from quorate.service.live.ticks import failure
-from quorate.service.routes.common import ServiceOf
+from quorate_serve.live.ticks import failure
+from quorate_serve.routes.common import ServiceOf
 
 _ERROR_AT = "#/components/schemas/Error"
 _ERROR: dict[str, Any] = {

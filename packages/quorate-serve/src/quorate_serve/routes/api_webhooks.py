@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from quorate.service import delivering
-from quorate.service.delivering import Webhook
-from quorate.service.outgoing import Outgoing
-from quorate.service.routes.common import ServiceOf
-from quorate.service.webhooks import EventType
+from quorate_serve import delivering
+from quorate_serve.delivering import Webhook
+from quorate_serve.outgoing import Outgoing
+from quorate_serve.routes.common import ServiceOf
+from quorate_serve.webhooks import EventType
 
 router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"])
 Told = Literal["document.completed", "consensus.changed"]
@@ -46,7 +46,7 @@ class WebhookOut(BaseModel):
 
 
 class WebhookMade(BaseModel):
-    """The secret that signs what is sent (`quorate.client.verify`). It is shown once."""
+    """The secret that signs what is sent (`quorate_serve.client.verify`). It is shown once."""
 
     id: str
     secret: str

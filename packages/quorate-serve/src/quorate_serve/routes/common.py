@@ -12,11 +12,11 @@ from fastapi.templating import Jinja2Templates
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from quorate.service.database.engine import Database
-from quorate.service.labels_used import LabelsUsed
-from quorate.service.passwords import SlowWork
-from quorate.service.sessions import Who
-from quorate.service.settings import ServiceSettings
+from quorate_serve.database.engine import Database
+from quorate_serve.labels_used import LabelsUsed
+from quorate_serve.passwords import SlowWork
+from quorate_serve.sessions import Who
+from quorate_serve.settings import ServiceSettings
 
 __all__ = [
     "After",

@@ -11,15 +11,15 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from quorate.errors import QuorateError
-from quorate.service import passwords, people
-from quorate.service.passwords import has_password
-from quorate.service.problems import InvalidError, ReauthenticationError
-from quorate.service.routes import api_people
-from quorate.service.routes.api_people import TokenIn
-from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
-from quorate.service.routes.pages_session import logged_in
-from quorate.service.routes.reauthentication import FRESH, reauthenticated
-from quorate.service.sessions import Who
+from quorate_serve import passwords, people
+from quorate_serve.passwords import has_password
+from quorate_serve.problems import InvalidError, ReauthenticationError
+from quorate_serve.routes import api_people
+from quorate_serve.routes.api_people import TokenIn
+from quorate_serve.routes.common import Service, ServiceOf, WhoAsks, show
+from quorate_serve.routes.pages_session import logged_in
+from quorate_serve.routes.reauthentication import FRESH, reauthenticated
+from quorate_serve.sessions import Who
 
 router = APIRouter(include_in_schema=False)
 

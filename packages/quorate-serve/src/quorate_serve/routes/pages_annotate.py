@@ -8,12 +8,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection, select
 
-from quorate.service import annotating
-from quorate.service.database import tables
-from quorate.service.documents import document_record
-from quorate.service.problems import NotFoundError
-from quorate.service.routes.common import ServiceOf, WhoAsks, show
-from quorate.service.routes.moments import minute_of
+from quorate_serve import annotating
+from quorate_serve.database import tables
+from quorate_serve.documents import document_record
+from quorate_serve.problems import NotFoundError
+from quorate_serve.routes.common import ServiceOf, WhoAsks, show
+from quorate_serve.routes.moments import minute_of
 
 router = APIRouter(include_in_schema=False)
 _A_PAGE = 50

@@ -9,11 +9,11 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
 from quorate.errors import QuorateError
-from quorate.service import auditing
-from quorate.service.auditing import Audit, Task
-from quorate.service.consensus_file import consensus_version
-from quorate.service.routes import api_audit
-from quorate.service.routes.common import ServiceOf, WhoAsks, show
+from quorate_serve import auditing
+from quorate_serve.auditing import Audit, Task
+from quorate_serve.consensus_file import consensus_version
+from quorate_serve.routes import api_audit
+from quorate_serve.routes.common import ServiceOf, WhoAsks, show
 
 router = APIRouter(include_in_schema=False)
 

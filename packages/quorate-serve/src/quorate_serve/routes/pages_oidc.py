@@ -9,13 +9,13 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from quorate.service import people, sessions
-from quorate.service.authorising import address_of, take
-from quorate.service.oidc import SECONDS_TO_LOG_IN, Identity, LoginError, Provider
-from quorate.service.people import Role
-from quorate.service.problems import ConflictError, NotFoundError, RefusedError
-from quorate.service.routes.common import ServiceOf, show
-from quorate.service.routes.pages_session import logged_in
+from quorate_serve import people, sessions
+from quorate_serve.authorising import address_of, take
+from quorate_serve.oidc import SECONDS_TO_LOG_IN, Identity, LoginError, Provider
+from quorate_serve.people import Role
+from quorate_serve.problems import ConflictError, NotFoundError, RefusedError
+from quorate_serve.routes.common import ServiceOf, show
+from quorate_serve.routes.pages_session import logged_in
 
 router = APIRouter(include_in_schema=False)
 _INVITED = "/invite/"

@@ -10,16 +10,16 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from quorate.errors import QuorateError
-from quorate.service import people
-from quorate.service.charts import course
-from quorate.service.people import Role
-from quorate.service.people_page import Figures, figures_of
-from quorate.service.routes import api_people
-from quorate.service.routes.api_people import Invite, PersonChange
-from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
-from quorate.service.routes.moments import day_of
-from quorate.service.sessions import Who
 from quorate.wording import counted
+from quorate_serve import people
+from quorate_serve.charts import course
+from quorate_serve.people import Role
+from quorate_serve.people_page import Figures, figures_of
+from quorate_serve.routes import api_people
+from quorate_serve.routes.api_people import Invite, PersonChange
+from quorate_serve.routes.common import Service, ServiceOf, WhoAsks, show
+from quorate_serve.routes.moments import day_of
+from quorate_serve.sessions import Who
 
 router = APIRouter(include_in_schema=False)
 Password = Annotated[str, Form(max_length=1_000)]

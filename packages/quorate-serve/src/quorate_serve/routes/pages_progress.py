@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from quorate.service.charts import bars
-from quorate.service.progress_page import progress_of
-from quorate.service.routes.common import ServiceOf, show
+from quorate_serve.charts import bars
+from quorate_serve.progress_page import progress_of
+from quorate_serve.routes.common import ServiceOf, show
 
 router = APIRouter(include_in_schema=False)
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
-from quorate.service import reviewing
-from quorate.service.database import tables
-from quorate.service.people import Role
-from quorate.service.routes.common import ServiceOf, WhoAsks, show
-from quorate.service.routes.moments import minute_of
+from quorate_serve import reviewing
+from quorate_serve.database import tables
+from quorate_serve.people import Role
+from quorate_serve.routes.common import ServiceOf, WhoAsks, show
+from quorate_serve.routes.moments import minute_of
 
 router = APIRouter(include_in_schema=False)
 _A_PAGE = 50

@@ -9,12 +9,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from quorate.service import passwords, people, sessions
-from quorate.service.authorising import address_of, take
-from quorate.service.guard import local_path
-from quorate.service.problems import ConflictError, InvalidError, RefusedError
-from quorate.service.routes.common import Service, ServiceOf, show
-from quorate.service.sessions import Invitation
+from quorate_serve import passwords, people, sessions
+from quorate_serve.authorising import address_of, take
+from quorate_serve.guard import local_path
+from quorate_serve.problems import ConflictError, InvalidError, RefusedError
+from quorate_serve.routes.common import Service, ServiceOf, show
+from quorate_serve.sessions import Invitation
 
 router = APIRouter(include_in_schema=False)
 

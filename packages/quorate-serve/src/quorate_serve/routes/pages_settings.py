@@ -9,9 +9,9 @@ from fastapi.responses import HTMLResponse
 
 from quorate.errors import QuorateError
 from quorate.formats.registry import FORMATS
-from quorate.service.authorising import UploadRoute
-from quorate.service.routes import api_documents
-from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
+from quorate_serve.authorising import UploadRoute
+from quorate_serve.routes import api_documents
+from quorate_serve.routes.common import Service, ServiceOf, WhoAsks, show
 
 router = APIRouter(include_in_schema=False, route_class=UploadRoute)
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from quorate.errors import QuorateError
-from quorate.service.routes import api_webhooks
-from quorate.service.routes.api_webhooks import Told, WebhookChange, WebhookIn
-from quorate.service.routes.common import Service, ServiceOf, show
+from quorate_serve.routes import api_webhooks
+from quorate_serve.routes.api_webhooks import Told, WebhookChange, WebhookIn
+from quorate_serve.routes.common import Service, ServiceOf, show
 
 router = APIRouter(include_in_schema=False)
 _SHOWN = 5  # of what each was told last

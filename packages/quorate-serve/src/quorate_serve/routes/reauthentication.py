@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from quorate.service import passwords, people
-from quorate.service.passwords import Attempt
-from quorate.service.problems import ReauthenticationError
-from quorate.service.routes.common import Service
-from quorate.service.sessions import Who
+from quorate_serve import passwords, people
+from quorate_serve.passwords import Attempt
+from quorate_serve.problems import ReauthenticationError
+from quorate_serve.routes.common import Service
+from quorate_serve.sessions import Who
 
 __all__ = ["FRESH", "reauthenticated"]
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli import ask, audit, combine, convert, data, label_studio, measure, project, reviews, serve, show, update
+from quorate.cli import ask, audit, combine, convert, data, label_studio, measure, project, reviews, show, update
 from quorate.cli.common import app, say
 from quorate.cli.project_options import take_project_defaults
 from quorate.cli.settings import in_options
@@ -33,7 +33,6 @@ __all__ = [
     "measure",
     "project",
     "reviews",
-    "serve",
     "show",
     "update",
 ]

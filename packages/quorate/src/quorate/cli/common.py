@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 import typer.core
 
+from quorate.cli.elsewhere import commands_of_others
 from quorate.cli.terminal import escaped, width_of, wrapped
 from quorate.errors import SettingsError
 
@@ -81,6 +82,25 @@ class InOrderOfAJob(typer.core.TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self._put_in_order()
+
+    def get_command(self, context: Any, name: str) -> Any:
+        """A command of ours, or else of another package."""
+        if name not in self.commands:
+            self.add_others()
+        return super().get_command(context, name)
+
+    def list_commands(self, context: Any) -> list[str]:
+        """All commands, with those of other packages."""
+        self.add_others()
+        return super().list_commands(context)
+
+    def add_others(self) -> None:
+        """Take in the commands of other packages, which are loaded for that."""
+        self.commands = commands_of_others() | dict(self.commands)
+        self._put_in_order()
+
+    def _put_in_order(self) -> None:
         panels = {name: panel for panel, names in _JOB.items() for name in names}
         place = {name: number for number, name in enumerate(panels)}
         self.commands = dict(sorted(self.commands.items(), key=lambda item: place.get(item[0], len(place))))

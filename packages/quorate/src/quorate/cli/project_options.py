@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from quorate.cli.elsewhere import is_missing
 from quorate.errors import SettingsError
 from quorate.model.settings import GONE
 from quorate.project.settings_file import SettingsFile, find
@@ -48,7 +49,7 @@ def take_project_defaults(context: typer.Context) -> None:
     if path is None or not _takes(command):
         return
     file = SettingsFile.read(path)
-    check_tables(file, commands)
+    check_tables(file, context.command)
     given = _defaults_of(file, name, command, commands[_AGGREGATE])
     for inner, each in getattr(command, "commands", {}).items():
         given[inner] = _defaults_of(file, f"{name} {inner}", each, commands[_AGGREGATE])
@@ -65,11 +66,14 @@ def _takes(command: Command) -> bool:
     return any(parameter.name in _OF_A_PROJECT for each in (command, *inner) for parameter in each.params)
 
 
-def check_tables(file: SettingsFile, commands: Mapping[str, Command]) -> None:
+def check_tables(file: SettingsFile, group: Command) -> None:
     """:class:`SettingsError` if a table is not named after a command."""
+    if any(name.partition(" ")[0] not in group.commands for name in file.options):
+        group.add_others()
+    commands = group.commands
     inner = [f"{name} {each}" for name, group in commands.items() for each in getattr(group, "commands", {})]
     for name in file.options:
-        if name not in (*commands, *inner):
+        if name not in (*commands, *inner) and not is_missing(commands.get(name.partition(" ")[0])):
             near = difflib.get_close_matches(name, [*commands, *inner], 1)
             hint = f"did you mean [{near[0]}]?" if near else "quorate --help lists them"
             raise SettingsError(f"{file.at('', name)}: [{name}] is not a command ({hint})")

@@ -164,7 +164,7 @@ class Project(NamedTuple):
     def job(self) -> Job:
         """What 'aggregate' would do with the settings of the file; its outputs are named as in the project."""
         group: Any = typer.main.get_command(app)
-        check_tables(self.file, group.commands)
+        check_tables(self.file, group)
         arguments = arguments_of(self.file, group.commands["aggregate"])
         with option_errors_at(lambda option: self.file.at("aggregate", option)):
             job = job_of(arguments)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+OF_SERVICE = HERE.parents[3] / "quorate-serve" / "tests" / "assets" / "formats"
 
 
 def quorate(folder: Path, *arguments: str) -> None:
@@ -37,9 +38,11 @@ def write(into: Path) -> None:
             quorate(folder, "run", "--quiet")
             with tarfile.open(into / "project.tar.gz", "w:gz") as packed:
                 packed.add(folder, ".")
-        if has("quorate.service"):
-            back_up(Path(name, "service"), into / "backup.zip")
-            keep_service(Path(name, "kept"), into / "service.tar.gz")
+        if has("quorate_serve"):
+            beside = OF_SERVICE / into.name
+            beside.mkdir(exist_ok=True)
+            back_up(Path(name, "service"), beside / "backup.zip")
+            keep_service(Path(name, "kept"), beside / "service.tar.gz")
 
 
 def has(module: str) -> bool:
@@ -50,11 +53,11 @@ def has(module: str) -> bool:
 def back_up(folder: Path, into: Path) -> None:
     """A service with the crowd's labels and one person."""
     from quorate import read
-    from quorate.service.backup import write_backup
-    from quorate.service.database.engine import Database
-    from quorate.service.importing import import_corpus
-    from quorate.service.people import Role, add_person
-    from quorate.service.settings import ServiceSettings
+    from quorate_serve.backup import write_backup
+    from quorate_serve.database.engine import Database
+    from quorate_serve.importing import import_corpus
+    from quorate_serve.people import Role, add_person
+    from quorate_serve.settings import ServiceSettings
 
     folder.mkdir()
     settings = ServiceSettings(folder)
@@ -70,10 +73,10 @@ def keep_service(folder: Path, into: Path) -> None:
     """The folder of a service with people, tokens and open invitations: its database and its secret."""
     from sqlalchemy import insert
 
-    from quorate.service import passwords, people
-    from quorate.service.database import tables
-    from quorate.service.database.engine import Database
-    from quorate.service.settings import ServiceSettings
+    from quorate_serve import passwords, people
+    from quorate_serve.database import tables
+    from quorate_serve.database.engine import Database
+    from quorate_serve.settings import ServiceSettings
 
     folder.mkdir()
     settings = ServiceSettings(folder)

@@ -32,7 +32,7 @@ R = TypeVar("R")
 DECLARED: list[Callable[..., Any]] = []
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 _BASE, _VECTORS = "base", "avx2"
-_MEND = "install quorate again, or in a checkout: python hatch_build.py"
+_MEND = "install quorate again, or in a checkout: python packages/quorate/hatch_build.py"
 _NUMBERS: dict[Any, Any] = {int: ctypes.c_int64, float: ctypes.c_double, bool: ctypes.c_bool}
 
 
