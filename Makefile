@@ -110,21 +110,19 @@ lock: $(VENV)/.ready-dev
 		--output-file requirements-dev.lock $(LIBRARY)/pyproject.toml $(SERVICE)/pyproject.toml
 
 # What an installation consists of, of the library and of the service, with versions and licences, as CycloneDX.
-sbom: dist/quorate.cdx.json dist/quorate-serve.cdx.json
-
-dist/quorate.cdx.json: INSTALLED = ./$(LIBRARY)
-dist/quorate-serve.cdx.json: INSTALLED = ./$(LIBRARY) ./$(SERVICE)
-dist/%.cdx.json: build/sbom/tool
-	rm -rf build/sbom/$* && $(PYTHON) -m venv build/sbom/$*
-	build/sbom/$*/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements-dev.lock $(INSTALLED)
-	build/sbom/$*/bin/python -m pip uninstall --quiet --yes pip setuptools
+define SBOM
+$(PYTHON) -m venv build/sbom/$1
+build/sbom/$1/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements-dev.lock $2
+build/sbom/$1/bin/python -m pip uninstall --quiet --yes pip setuptools
+build/sbom/tool/bin/cyclonedx-py environment --pyproject packages/$1/pyproject.toml --output-reproducible \
+	--output-file dist/$1.cdx.json build/sbom/$1/bin/python
+endef
+sbom:
+	rm -rf build/sbom && $(PYTHON) -m venv build/sbom/tool
+	build/sbom/tool/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
 	mkdir -p dist
-	build/sbom/tool/bin/cyclonedx-py environment --pyproject packages/$*/pyproject.toml --output-reproducible \
-		--output-file $@ build/sbom/$*/bin/python
-
-build/sbom/tool:
-	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+	$(call SBOM,quorate,./$(LIBRARY))
+	$(call SBOM,quorate-serve,./$(LIBRARY) ./$(SERVICE))
 
 clean:
 	rm -rf $(LIBRARY)/src/quorate/model/kernels/kernels-* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build dist

@@ -28,7 +28,8 @@ def test_what_is_missing_fails_in_ci_and_is_skipped_elsewhere(
     tmp_path: Path, file: str, test: str, complaint: str, in_ci: str, outcome: str
 ) -> None:
     nowhere = {"PATH": str(tmp_path), "QUORATE_LABEL_STUDIO": str(tmp_path), "QUORATE_CI": in_ci}
-    command = [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", f"tests/edges/{file}", "-k", test]
+    path = f"packages/quorate/tests/edges/{file}"
+    command = [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", path, "-k", test]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, timeout=300, check=False
     )
