@@ -13,6 +13,7 @@ from quorate.evaluate.check import check
 from quorate.wording import counted, in_number
 
 SOURCE = Path(quorate.__file__).parent
+SERVICE = Path(__file__).resolve().parents[3] / "quorate-serve" / "src" / "quorate_serve"
 NOUNS = "documents|spans|tokens|annotators|labels|layers|pairs|trials|versions|passes|tags|changes|rounds|answers"
 PLURAL_OF_ONE = re.compile(rf"\b1 (\w+ )?({NOUNS})\b(?! more)")
 
@@ -39,7 +40,9 @@ def test_of_one_document_nothing_is_said_in_the_plural(alone: Corpus) -> None:
     assert not [sentence for sentence in said if PLURAL_OF_ONE.search(sentence)]
 
 
-@pytest.mark.parametrize("path", [*SOURCE.glob("cli/*.py"), *SOURCE.glob("formats/*.py"), SOURCE / "evaluate/check.py"])
+@pytest.mark.parametrize(
+    "path", [*SOURCE.glob("cli/*.py"), SERVICE / "cli.py", *SOURCE.glob("formats/*.py"), SOURCE / "evaluate/check.py"]
+)
 def test_counts_are_told_with_the_noun_of_their_number(path: Path) -> None:
     """A number that may be one stands in ``counted`` or ``in_number``, not before a plural."""
     counts = rf"\{{(len\([\w.]+\)|[\w.]+):,\}} (\w+ )?({NOUNS})\b"
