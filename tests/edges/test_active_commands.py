@@ -67,7 +67,7 @@ def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> N
     assert code == 0
     assert "quorate: go on: ann shares no document with anybody and cannot be judged (have somebody else" in err
     assert "quorate: no agreement to measure" in err
-    assert "points of F1" not in err
+    assert "points or less to the expected score" not in err
     asked = json.loads(run("next", "alone.jsonl", "-n", 4, "--json")[1])["suggestions"]
     assert len({one["document"] for one in asked}) == 4
     assert {(one["annotator"], one["labels"]) for one in asked} == {(None, 1)}
@@ -88,7 +88,7 @@ def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> N
         write_corpus(Corpus([*alone[:10], *sample.documents[10:60]]), stream)
     err = run("next", "mostly.jsonl", "-n", 4)[2]
     assert "note: ann shares no document with anybody and cannot be judged" in err
-    assert "points of F1" in err
+    assert "points or less to the expected score" in err
 
 
 def test_next_as_jsonl_and_csv(run: Run, crowd: str, model: str, sample: Corpus) -> None:

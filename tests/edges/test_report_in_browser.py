@@ -641,10 +641,11 @@ def test_character_text_keeps_its_blanks(open_page: Open, tmp_path: Path) -> Non
 def test_without_gold_the_summary_has_agreement_and_how_to_know_f1(open_page: Open, tmp_path: Path) -> None:
     bare = Corpus([replace(one, gold=None) for one in quorate.sample().documents[:40]])
     write_report(bsc("bsc-cm", max_iter=3).fit(bare), tmp_path / "report.html")
-    shown = open_page(tmp_path / "report.html").locator("#summary .figures").inner_text()
-    assert f"{quorate.score.token_alpha(bare):.2f}" in shown
-    assert "Krippendorff's alpha" in shown
-    assert "quorate audit plan consensus.jsonl -n 30 -o audit.jsonl" in shown
+    summary = open_page(tmp_path / "report.html").locator("#summary")
+    agreement = f"Agreement {quorate.score.token_alpha(bare):.2f} (Krippendorff's alpha)"
+    command = "quorate audit plan consensus.jsonl -n 30 -o audit.jsonl"
+    assert summary.locator(".how-good").inner_text() == f"{agreement}; F1 unknown: {command}"
+    assert "Confidence is an estimate of the model: too high where annotators share mistakes." in summary.inner_text()
 
 
 def test_odd_documents(open_page: Open, tmp_path: Path) -> None:

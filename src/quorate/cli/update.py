@@ -15,7 +15,7 @@ from quorate.cli.layers import by_layer, documents_for, loaded
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
 from quorate.cli.project_run import NO_MODEL, Project, model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
-from quorate.cli.summaries import Summary, agreement_in_words
+from quorate.cli.summaries import Summary
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
 from quorate.model.settings import WRITTEN
@@ -228,7 +228,7 @@ def _read(
 
 def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
     """What was new, how far annotators agree on all of it, and what the user should know."""
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_in_words, agreement_of
 
     parts = _parts(fitted)
     lines = by_layer({name: [one.updated_.sentence()] for name, one in parts.items()})

@@ -61,7 +61,6 @@ def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
     """What is told of a fit."""
     return {
         "agreement": _number(agreement_of(result)),
-        "expected": {name: _number(value) for name, value in result.expected._asdict().items()},
         "annotators": [
             {"layer": layer, **_annotator(one)}
             for layer, own in result.annotators.items()
