@@ -229,7 +229,7 @@ def test_predict_with_a_tag_the_model_does_not_know(run: Run, crowd: Path) -> No
 
 
 def test_methods_version_and_demo(run: Run) -> None:
-    rivals = "auto mv silent-vote span-vote best-worker worst-worker ds ibcc mace hmm-crowd crf-ma"
+    rivals = "auto mv mv-abstain span-vote best-worker worst-worker ds ibcc mace hmm-crowd crf-ma"
     own = "bsc-acc bsc-spam bsc-cv bsc-cm bsc-seq bsc-cm-notext bsc-seq-notext bsc-cm-notrans bsc-seq-notrans"
     assert [line.split()[0] for line in run("methods")[1].splitlines()] == [*rivals.split(), *own.split()]
     assert run("--version")[1] == f"quorate {quorate.__version__}\n"

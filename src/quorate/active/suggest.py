@@ -167,7 +167,7 @@ def next_labels(
             float(np.exp(unsure.log_probability[doc[pair]])),
             int(labels[doc[pair]]),
         )
-        for pair in pairs[:n]
+        for pair in sorted(pairs[:n], key=lambda pair: -score[doc[pair]])
     )
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
     drawn = [view.drawn(asked, names, seed + number) for number, view in enumerate(views)]

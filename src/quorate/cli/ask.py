@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from quorate.active.simulation import Curve, Simulation
     from quorate.active.suggest import Advice
 
+_NO_OTHERS = "the others are decided, left out, or labelled by everybody who may be asked"
 _COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "labels")
 
 
@@ -72,12 +73,14 @@ class Listing:
             raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
         return shape
 
-    def give_out(self, advice: Advice) -> None:
+    def give_out(self, advice: Advice, n: int) -> None:
         """The verdict, and the list."""
         if self.as_json:
             print_json(_record(advice))
         elif not self.quiet:
             say(_verdict(advice))
+            if 0 < len(advice.suggestions) < n:
+                say([f"note: {len(advice.suggestions):,} documents are listed, not {n:,}: {_NO_OTHERS}"])
         if not self.as_json or self.output != "-":
             _write_advice(advice, self.checked_shape(), self.output)
 
@@ -177,7 +180,7 @@ def next_(
         seed=seed,
         cluster=cluster,
     )
-    listing.give_out(advice)
+    listing.give_out(advice, n)
     if client is not None:
         asked = [(one.document, one.annotator or "") for one in advice.suggestions]
         pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=listing.quiet)

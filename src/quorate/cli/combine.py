@@ -116,24 +116,26 @@ def annotators(
 ) -> None:
     """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
     from quorate.cli.annotator_tables import annotator_record
-    from quorate.estimators.comparison import compared_with_nobody
+    from quorate.estimators.comparison import compared_with_nobody, too_little_overlap
 
     with model_meant(context, model) as path:
         layers = loaded(path)
     for name in layers.models_:
         fitted = of_layer(layers, name)
-        alone = compared_with_nobody(fitted)
+        alone, apart = compared_with_nobody(fitted), too_little_overlap(fitted)
         rows = _sorted(fitted.annotators_, sort, fitted.sources_)
         if sort not in ("name", "labels"):  # what the others are sorted by is not known of them
-            rows.sort(key=lambda row: row.name in alone)
+            rows.sort(key=lambda row: row.name in alone or row.name in apart)
         if not as_json:
             if name:
                 tell(f"layer {name}")
-            _print_annotators(rows, fitted.sources_, alone)
+            _print_annotators(rows, fitted.sources_, alone, apart)
             continue
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix}
-            print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_, alone) | tags)
+            print_json(
+                ({"layer": name} if name else {}) | annotator_record(row, fitted.sources_, (*alone, *apart)) | tags
+            )
 
 
 @app.command()
@@ -182,12 +184,16 @@ def _sorted(summaries: AnnotatorSummaries, column: str | None, sources: Sources)
     return sorted(rows, key=lambda row: -getattr(row, column) if getattr(row, column) == getattr(row, column) else 1.0)
 
 
-def _print_annotators(rows: list[AnnotatorSummary], sources: Sources, alone: Sequence[str]) -> None:
+def _print_annotators(
+    rows: list[AnnotatorSummary], sources: Sources, alone: Sequence[str], apart: Sequence[str]
+) -> None:
     from quorate.cli.annotator_tables import tables_by_kind
-    from quorate.estimators.comparison import not_judged
+    from quorate.estimators.comparison import hardly_overlap, not_judged
 
     shown = console()
-    for n, (heading, table) in enumerate(tables_by_kind(rows, sources, wide=shown.width >= _WIDE, alone=alone)):
+    for n, (heading, table) in enumerate(
+        tables_by_kind(rows, sources, wide=shown.width >= _WIDE, alone={*alone, *apart})
+    ):
         if n:
             print()
         if heading:
@@ -196,6 +202,8 @@ def _print_annotators(rows: list[AnnotatorSummary], sources: Sources, alone: Seq
     lines = [str(together) for together in sources.together]
     if alone:
         lines.append(not_judged(alone))
+    if apart:
+        lines.append(hardly_overlap(apart))
     if lines:
         print()
     for line in lines:

@@ -301,6 +301,7 @@ def _meant(labels: Iterable[str], used: Iterable[str]) -> str:
 
 def _read(result: Result) -> list[str]:
     """What was odd in what was read."""
+    from quorate.evaluate.describe import mostly_null
     from quorate.formats.notes import people, some
 
     notes = []
@@ -310,6 +311,8 @@ def _read(result: Result) -> list[str]:
     bare = [name for name in result.corpus.unannotated() if result.corpus[name].tokens]
     if bare:
         notes.append(f"warning: no annotator for {some(bare)}: tagged from the text alone")
+    if null := mostly_null(result.corpus):
+        notes.append(f"note: {null}")
     if result.repaired:
         notes.append(f"note: {repaired(result.repaired)}")
     return notes + [f"note: {note}" for note in result.corpus.notes]
@@ -317,11 +320,11 @@ def _read(result: Result) -> list[str]:
 
 def _alone(model: BSC | CRFMA | MajorityVote) -> list[str]:
     """Whom nobody can judge."""
-    from quorate.estimators.comparison import compared_with_nobody, not_judged
+    from quorate.estimators.comparison import compared_with_nobody, hardly_overlap, not_judged, too_little_overlap
 
-    alone = compared_with_nobody(model)
+    alone, apart = compared_with_nobody(model), too_little_overlap(model)
     if not alone:
-        return []
+        return [f"{_NOTE}{hardly_overlap(apart)}"] if apart else []
     changed = [
         one
         for one in model.result_

@@ -21,6 +21,7 @@ from quorate.crowd.changes import changed
 from quorate.crowd.crowd import Crowd
 from quorate.errors import nearest
 from quorate.estimators.comparison import not_judged
+from quorate.evaluate.describe import mostly_null
 from quorate.formats.notes import people, some
 from quorate.formats.repeated import REPEATED
 from quorate.model.prepared import encoded_with
@@ -108,6 +109,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
         *_thin_documents(corpus, seen_by),
         *_thin_annotators(crowd.annotators, labels),
+        *filter(None, [mostly_null(corpus)]),
         *_rare_labels(corpus, crowd, sources, seen_by, little),
         *_alone(corpus),
         *_separate_groups(corpus, crowd),

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from quorate.corpus.records import Corpus
 from quorate.evaluate.metrics.description import token_alpha
 from quorate.evaluate.metrics.significance import bootstrap_f1
 from quorate.evaluate.metrics.spans import Tallies, strict_tallies
+from quorate.formats.notes import people
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
@@ -28,6 +31,7 @@ __all__ = [
     "audit_command",
     "f1_by_gold",
     "how_good",
+    "mostly_null",
     "score_of",
 ]
 
@@ -92,6 +96,31 @@ def agreement_in_words(agreement: float | None) -> str:
     ("agreement 0.74 (Krippendorff's alpha)", 'no agreement to measure')
     """
     return "no agreement to measure" if agreement is None else f"agreement {agreement:.2f} (Krippendorff's alpha)"
+
+
+def mostly_null(corpus: Corpus) -> str:
+    """What to say of annotators who left most tokens of documents in which they labelled some; nothing of nobody.
+
+    >>> from quorate.corpus.records import Document
+    >>> rules = {"r1": ("B-X", None, None), "r2": ("B-X", "O", None)}
+    >>> mostly_null(Corpus([Document("1", ("a", "b", "c"), rules)])).partition(",")[0]
+    'r1 has null on most tokens'
+    """
+    tokens, null = Counter[str](), Counter[str]()
+    for document in corpus:
+        for name, tags in document.annotations.items():
+            left = tags.count(None)
+            if left < len(tags):  # or they did not see the document
+                tokens[name] += len(tags)
+                null[name] += left
+    names = sorted(name for name, left in null.items() if 2 * left > tokens[name])
+    if not names:
+        return ""
+    has = "has" if len(names) == 1 else "have"
+    return (
+        f"{people(names)} {has} null on most tokens, which means 'did not label'; O means 'looked and marked nothing' "
+        "(for a rule without a match, write O)"
+    )
 
 
 def score_of(result: Result) -> str:

@@ -164,6 +164,7 @@ function showPerson(name) {
 }
 
 function personPanel(row) {
+  if (row.kind === "too little overlap") return [h("p", {}, `${person(row.name).replace(/^annotator “/, "Annotator “")} marks next to nothing that others mark: there is too little overlap to tell how often they are right. Have a person label some of the same documents, or check some of them.`)];
   if (row.kind === "cannot be judged") return [h("p", {}, `${person(row.name).replace(/^annotator “/, "Annotator “")} gave ${many(Math.round(row.labels), "label")} in ${many(row.documents, "document")}, and shares none of them with anybody. Have a second annotator label some of the same documents, or check some of them.`)];
   const spans = PLAIN ? null : [h("p", {}, `In ${many(row.documents, "document")} that ${person(row.name)} saw, ${many(Math.round(row.consensus_spans), "span")} of the consensus can be expected to be right; ` +
     `${person(row.name)} marked ${int(row.own_spans)}.`,

@@ -20,7 +20,10 @@ _MOST_DOCUMENTS = 2_000
 def outlook_of(
     model: LayeredModel, layers: Layers, known: Mapping[str, Mapping[str, Sequence[Tag]]]
 ) -> dict[str, Any] | None:
-    """How the expected score should change by the best hundred labels, and whether to stop; ``None`` of too much to draw for."""
+    """What the best hundred labels should add to the expected score, and whether to stop.
+
+    ``None`` where there is too much to draw for.
+    """
     if len(layers.corpus) > _MOST_DOCUMENTS:
         return None
     try:
