@@ -341,7 +341,7 @@ def test_annotators_are_shown_by_kind(run: Run, tmp_path: Path, monkeypatch: pyt
     heads = [part[1].split() for part in parts[:3]]
     assert heads[0] == ["annotator", "labels", "bits", "found", "exact", "bounds", "off", "type", "invented"]
     assert heads[1] == ["annotator", "bits", "found", "exact", "bounds", "off", "invented", "group", "votes"]
-    assert heads[2] == ["annotator", "spans", "precision", "coverage", "best", "at"]
+    assert heads[2] == ["annotator", "spans", "confirmed", "coverage", "best", "at"]
     names = [[line.split()[0] for line in part[2:]] for part in parts[:3]]
     assert [sorted(some) for some in names] == [
         ["ann", "bob", "cem", "dee"],
@@ -365,7 +365,7 @@ def test_annotators_are_shown_by_kind(run: Run, tmp_path: Path, monkeypatch: pyt
     }
     assert (told["regex"]["source"], told["ann"]["source"], told["llm-0"]["source"]) == ("rules", "people", "models")
     assert told["llm-0"]["errs_with"] == {"names": list(together.names), "votes": pytest.approx(together.votes)}
-    assert told["regex"]["spans"]["precision"]["share"] == pytest.approx(regex.precision)
+    assert told["regex"]["spans"]["confirmed"]["share"] == pytest.approx(regex.precision)
     assert told["regex"]["by_type"]["ORG"]["coverage"]["share"] == pytest.approx(regex.by_type["ORG"].share("coverage"))
 
 

@@ -146,7 +146,7 @@ def test_people_models_and_rules_have_tables_of_their_own(open_page: Open, tmp_p
     headings = section.locator("h3").all_inner_texts()
     assert headings[:4] == ["People", "Models", "Rules", "People next to models"]
     heads = [table.locator("thead th").all_inner_texts() for table in section.locator("table.people").all()]
-    assert [any("Precision" in name for name in names) for names in heads] == [False, False, True]
+    assert [any("Confirmed" in name for name in names) for names in heads] == [False, False, True]
     assert [any("Same mistakes as" in name for name in names) for names in heads] == [False, True, False]
     assert "llm-c · 3 as 1." in section.locator("tr", has_text="llm-1").first.inner_text()
     page.fill("#people-search", "regex")

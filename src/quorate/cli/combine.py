@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.sources import Sources
 
-_SHARES = ("found", "exact", "shifted", "type", "missed", "invented", "precision", "coverage")
+_SHARES = ("found", "exact", "shifted", "type", "missed", "invented", "confirmed", "coverage")
 _COLUMNS = ("name", "labels", "accuracy", "informativeness", *_SHARES)
 _WIDE = 120  # columns of a terminal that has room for every interval
 
@@ -109,7 +109,7 @@ def annotators(
     sort: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; by default informativeness, and for rules precision."
+            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; by default informativeness, and for rules confirmed."
         ),
     ] = None,
     as_json: Json = False,
@@ -180,7 +180,7 @@ def _sorted(summaries: AnnotatorSummaries, column: str | None, sources: Sources)
         others = sorted((row for row in rows if not is_rule[row.name]), key=lambda row: -row.informativeness)
         rules = (row for row in rows if is_rule[row.name])
         return [*others, *sorted(rules, key=lambda row: -row.habits.interval("precision")[0])]
-    column = {"labels": "n_labels", "type": "wrong_type"}.get(column, column)
+    column = {"labels": "n_labels", "type": "wrong_type", "confirmed": "precision"}.get(column, column)
     return sorted(rows, key=lambda row: -getattr(row, column) if getattr(row, column) == getattr(row, column) else 1.0)
 
 

@@ -277,7 +277,7 @@ class Agreement:
     unitizing_alpha: float | None = None
     fleiss_kappa: float | None = None
     mean_kappa: float | None = None
-    span_f1: float | None = None
+    spans_matched: float | None = None
     by_type: Mapping[str, float | None] = field(default_factory=dict)
     n_pairs: int = 0
     pairs: Sequence[Sequence[Any]] = ()

@@ -426,7 +426,7 @@ def _agreement(result: Result) -> Agreement | None:
         unitizing_alpha=found.unitizing_alpha,
         fleiss_kappa=found.fleiss_kappa,
         mean_kappa=found.mean_kappa,
-        span_f1=found.span_f1,
+        spans_matched=found.spans_matched,
         by_type=found.unitizing_by_type,
         n_pairs=len(pairs),
         pairs=pairs[:_MOST_PAIRS],

@@ -72,7 +72,7 @@ function agreementSection() {
     ["Krippendorff's alpha, spans", fixed(A.unitizing_alpha, 3), "the same for where spans begin and end"],
     ["Fleiss' kappa", fixed(A.fleiss_kappa, 3), "another correction for chance"],
     ["Cohen's kappa, mean over pairs", fixed(A.mean_kappa, 3), ""],
-    ["Span F1 between annotators", A.span_f1 === null ? "–" : fixed(100 * A.span_f1, 1), "one against the other, strict"],
+    ["Spans matched between annotators, %", A.spans_matched === null ? "–" : fixed(100 * A.spans_matched, 1), "one against another: same start, end and type"],
   ].filter(([, value]) => value !== "–");
   const pairs = A.pairs.map(([first, second, documents, tokens, observed, kappa, f1]) => ({ first, second, documents, tokens, observed, kappa, f1 }));
   const table = sortableTable({
@@ -84,7 +84,7 @@ function agreementSection() {
       { key: "tokens", label: "Tokens", num: true, value: (row) => row.tokens, cell: (row) => int(row.tokens) },
       { key: "observed", label: "Same label", num: true, value: (row) => row.observed, cell: (row) => pct(row.observed) },
       { key: "kappa", label: "Kappa", num: true, value: (row) => row.kappa, cell: (row) => fixed(row.kappa, 2) },
-      ...(PLAIN ? [] : [{ key: "f1", label: "Span F1", num: true, value: (row) => row.f1, cell: (row) => fixed(row.f1 === null ? null : 100 * row.f1, 1) }]),
+      ...(PLAIN ? [] : [{ key: "f1", label: "Spans matched, %", num: true, value: (row) => row.f1, cell: (row) => fixed(row.f1 === null ? null : 100 * row.f1, 1) }]),
     ],
   });
   return [
