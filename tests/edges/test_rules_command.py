@@ -18,7 +18,7 @@ from running import Run
 
 RULES, OWN = 6, 10  # words that a rule knows
 LITTLE = "too little overlap to tell how often they are right"
-NULL = "have null on most tokens, which means 'did not label'; O means 'looked and marked nothing'"
+NULL = "have null on most tokens: null means 'did not label' and counts as nothing, O means 'looked and marked nothing'"
 
 
 def rules(*, shared: int, nothing: str | None = "O") -> Corpus:

@@ -103,7 +103,7 @@ def mostly_null(corpus: Corpus) -> str:
 
     >>> from quorate.corpus.records import Document
     >>> rules = {"r1": ("B-X", None, None), "r2": ("B-X", "O", None)}
-    >>> mostly_null(Corpus([Document("1", ("a", "b", "c"), rules)])).partition(",")[0]
+    >>> mostly_null(Corpus([Document("1", ("a", "b", "c"), rules)])).partition(":")[0]
     'r1 has null on most tokens'
     """
     tokens, null = Counter[str](), Counter[str]()
@@ -118,8 +118,8 @@ def mostly_null(corpus: Corpus) -> str:
         return ""
     has = "has" if len(names) == 1 else "have"
     return (
-        f"{people(names)} {has} null on most tokens, which means 'did not label'; O means 'looked and marked nothing' "
-        "(for a rule without a match, write O)"
+        f"{people(names)} {has} null on most tokens: null means 'did not label' and counts as nothing, O means 'looked "
+        "and marked nothing'"
     )
 
 
