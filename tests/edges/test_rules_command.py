@@ -70,6 +70,10 @@ def test_the_report_says_so_too() -> None:
     assert {row.kind for row in report.annotators.rows} == {"too little overlap"}
     assert all(row.precision is None for row in report.annotators.rows)
     assert any(LITTLE in finding.text for finding in report.findings)
+    assert report.next[0].startswith(
+        "Have a person label some documents in which rule0, rule1, rule2, rule3 and 2 more"
+    )
+    assert not any("guidelines" in step for step in report.next)
 
 
 def test_null_is_explained_where_most_labels_of_somebody_are_null(run: Run, crowd: Any) -> None:

@@ -211,8 +211,7 @@ def _overconfidence(gold: Gold | None) -> Iterator[Finding]:
 
 
 def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
-    apart = [row.name for row in annotators.rows if row.kind == APART]
-    if apart:
+    if apart := _apart(annotators):
         mark = "marks" if len(apart) == 1 else "mark"
         yield Finding(
             "annotators",
@@ -257,6 +256,10 @@ def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
 
 def _not_judged(annotators: Annotators) -> list[str]:
     return [row.name for row in annotators.rows if row.kind == NOT_JUDGED]
+
+
+def _apart(annotators: Annotators) -> list[str]:
+    return [row.name for row in annotators.rows if row.kind == APART]
 
 
 def _only(names: Sequence[str]) -> str | None:
@@ -406,6 +409,9 @@ def _steps_of_the_alone(report: Report) -> Iterator[str]:
             f"Have a second annotator label some documents of {_people(alone, 4)}, or check some yourself ('quorate "
             "audit'): until then nothing shows how good their labels are."
         )
+    apart = _apart(report.annotators)
+    if apart and report.audit is None and report.gold is None:
+        yield f"Have a person label some documents in which {_people(apart, 4)} marked something, or do an audit."
 
 
 def _steps_of_audit(report: Report) -> Iterator[str]:
@@ -470,7 +476,9 @@ def _steps_of_documents(report: Report) -> Iterator[str]:
             f"Have {counted(once, 'document')} annotated by more people: {'it has' if once == 1 else 'they have'} one "
             "annotator or none."
         )
-    alpha = None if report.agreement is None else report.agreement.alpha
+    rows, alpha = report.annotators.rows, None if report.agreement is None else report.agreement.alpha
+    if rows and all(row.source == "rules" for row in rows):
+        return  # who follow no guidelines
     if doubtful > 0.2 * report.documents.total > 0:
         share = percent(doubtful / report.documents.total)
         yield f"See whether the guidelines can be read in two ways: {share} of documents are doubtful."
