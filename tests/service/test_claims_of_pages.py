@@ -38,14 +38,15 @@ def places(team: Team) -> list[str]:
     with team.database.read() as connection:
         person = connection.execute(select(tables.current_annotations.c.person)).scalars().first()
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    paths = [route.path for route in routes if "GET" in route.methods and route.path not in NOT_READ]
+    paths = [route.path for route in routes if "GET" in (route.methods or ()) and route.path not in NOT_READ]
     given = {"document": document, "number": document, "person": person, "id": "none", "token": "none"}
     return [path.format(**given) for path in paths]
 
 
 def found(team: Team) -> dict[str, list[str]]:
     """The claims at each place, for everybody who may look."""
-    claims, read = {}, 0
+    claims: dict[str, list[str]] = {}
+    read = 0
     for role in Role:
         browser = team.client(role)
         for path in places(team):

@@ -239,7 +239,7 @@ def _sentence_on_little(sources: Sources, little: Sequence[str]) -> Iterator[str
     if found:
         yield (
             f"{people(found, 5)} {'marks' if len(found) == 1 else 'mark'} little of what others mark, so that their O "
-            'says next to nothing (if they are rules, give them the "kind" rule: --annotators)'
+            'is weak evidence (if they are rules, give them the "kind" rule: --annotators)'
         )
 
 
