@@ -48,7 +48,7 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     assert [line["id"] for line in lines] == [d.id for d in corpus]
     assert all(len(line["tags"]) == len(line["tokens"]) == len(line["token_confidence"]) for line in lines)
     alpha = f"agreement {score.token_alpha(corpus):.2f} (Krippendorff's alpha)"
-    gold = r"F1 [\d.]+ \([\d.]+ to [\d.]+ with 95 % confidence\) by the gold of 60 documents"
+    gold = r"F1 [\d.]+ \([\d.]+ to [\d.]+, with 95 % confidence\) by the gold of 60 documents"
     assert re.match(rf"quorate: 60 documents combined\nquorate: {re.escape(alpha)}; {gold}\n", err)
     assert "written to out.jsonl (model: m.quorate, settings: meta.json)" in err
     assert "gold in the input was not used" in err

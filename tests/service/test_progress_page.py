@@ -87,7 +87,7 @@ def test_it_says_how_good_it_is_and_by_what(team: Team) -> None:
     told = manager.get("/api/v1/audits").json()[0]["result"]["f1"]
     assert "Audited F1" in page
     value, low, high = (f"{100 * one:.1f}" for one in told)
-    assert f"; F1 {value} ({low} to {high} with 90 % confidence) by the audit of 12 documents." in page
+    assert f"; F1 {value} ({low} to {high}, guaranteed with 90 % confidence) by the audit of 12 documents." in page
 
 
 def test_annotators_do_not_see_it_and_nothing_is_inline(team: Team) -> None:

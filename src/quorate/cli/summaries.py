@@ -425,8 +425,10 @@ def accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) ->
 
 
 def _how_many(accepted: Guaranteed, review: str) -> str:
-    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
-    return f"{kept:,} of {all_of_them:,} documents accepted, {len(accepted.review):,} to look at in {review}"
+    kept, left = len(accepted.documents), len(accepted.review)
+    if not left:
+        return f"all {counted(kept, 'document')} accepted, {review} is empty"
+    return f"{kept:,} of {kept + left:,} documents accepted, {left:,} to review in {review}"
 
 
 def _guarantee(accepted: Guaranteed, review: str) -> list[str]:

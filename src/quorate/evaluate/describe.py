@@ -49,7 +49,7 @@ class KnownF1(NamedTuple):
     ``documents`` are those that have gold or were checked.
 
     >>> str(KnownF1(0.931, 0.91, 0.952, 0.95, 100))
-    'F1 93.1 (91.0 to 95.2 with 95 % confidence) by the gold of 100 documents'
+    'F1 93.1 (91.0 to 95.2, with 95 % confidence) by the gold of 100 documents'
     """
 
     value: float
@@ -61,7 +61,8 @@ class KnownF1(NamedTuple):
 
     def __str__(self) -> str:
         value, low, high = (f"{100 * each:.1f}" for each in self[:3])
-        interval = "" if low == high else f" ({low} to {high} with {100 * self.level:g} % confidence)"
+        held = "with" if self.by == "gold" else "guaranteed with"
+        interval = "" if low == high else f" ({low} to {high}, {held} {100 * self.level:g} % confidence)"
         return f"F1 {value}{interval} by the {self.by} of {counted(self.documents, 'document')}"
 
     @classmethod
@@ -82,8 +83,8 @@ def how_good(agreement: float | None, f1: KnownF1 | None, to_know: str = "", *, 
 
     >>> how_good(0.741, None, audit_command("consensus.jsonl", 320))
     "agreement 0.74 (Krippendorff's alpha); F1 unknown: quorate audit plan consensus.jsonl -n 30 -o audit.jsonl"
-    >>> how_good(0.741, KnownF1(0.931, 0.91, 0.952, 0.9, 50, "audit"))
-    "agreement 0.74 (Krippendorff's alpha); F1 93.1 (91.0 to 95.2 with 90 % confidence) by the audit of 50 documents"
+    >>> print(how_good(0.74, KnownF1(0.931, 0.91, 0.952, 0.9, 50, "audit")).partition("; ")[2])
+    F1 93.1 (91.0 to 95.2, guaranteed with 90 % confidence) by the audit of 50 documents
     """
     known = str(f1) if f1 is not None else f"{of} unknown: {to_know}" if to_know else ""
     return "; ".join(part for part in (agreement_in_words(agreement), known) if part)
