@@ -94,7 +94,7 @@ def test_every_section_is_there(open_page: Open, report: Path) -> None:
     assert titles == expected
     assert page.locator("#sections a").all_inner_texts() == expected
     summary = page.locator("#summary").inner_text()
-    assert "fay and gil tell next to nothing about the truth" in summary
+    assert "The labels of fay and gil carry almost no information" in summary
     assert "hal and ida start spans late in" in summary
 
 
@@ -146,7 +146,7 @@ def test_people_models_and_rules_have_tables_of_their_own(open_page: Open, tmp_p
     headings = section.locator("h3").all_inner_texts()
     assert headings[:4] == ["People", "Models", "Rules", "People next to models"]
     heads = [table.locator("thead th").all_inner_texts() for table in section.locator("table.people").all()]
-    assert [any("Precision" in name for name in names) for names in heads] == [False, False, True]
+    assert [any("Confirmed" in name for name in names) for names in heads] == [False, False, True]
     assert [any("Same mistakes as" in name for name in names) for names in heads] == [False, True, False]
     assert "llm-c · 3 as 1." in section.locator("tr", has_text="llm-1").first.inner_text()
     page.fill("#people-search", "regex")
@@ -641,10 +641,11 @@ def test_character_text_keeps_its_blanks(open_page: Open, tmp_path: Path) -> Non
 def test_without_gold_the_summary_has_agreement_and_how_to_know_f1(open_page: Open, tmp_path: Path) -> None:
     bare = Corpus([replace(one, gold=None) for one in quorate.sample().documents[:40]])
     write_report(bsc("bsc-cm", max_iter=3).fit(bare), tmp_path / "report.html")
-    shown = open_page(tmp_path / "report.html").locator("#summary .figures").inner_text()
-    assert f"{quorate.score.token_alpha(bare):.2f}" in shown
-    assert "Krippendorff's alpha" in shown
-    assert "quorate audit plan consensus.jsonl -n 30 -o audit.jsonl" in shown
+    summary = open_page(tmp_path / "report.html").locator("#summary")
+    agreement = f"Agreement {quorate.score.token_alpha(bare):.2f} (Krippendorff's alpha)"
+    command = "quorate audit plan consensus.jsonl -n 30 -o audit.jsonl"
+    assert summary.locator(".how-good").inner_text() == f"{agreement}; F1 unknown: {command}"
+    assert "Confidence is an estimate of the model: too high where annotators share mistakes." in summary.inner_text()
 
 
 def test_odd_documents(open_page: Open, tmp_path: Path) -> None:

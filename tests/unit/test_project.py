@@ -146,7 +146,7 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["BSC", "BestWorker", "CRFMA", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"]
+    "name", ["BSC", "BestWorker", "CRFMA", "MajorityVote", "AbstainVote", "SpanVote", "WorstWorker"]
 )
 def test_every_estimator_says_its_formula_and_whom_to_cite(name: str) -> None:
     said = getattr(quorate, name).__doc__

@@ -136,15 +136,15 @@ def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
     found: dict[str, Any] = {"shown": habits.spans, "marked": habits.marks}
     for name in ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage"):
         low, high = habits.interval(name)
-        found[name] = {"share": habits.share(name), "low": low, "high": high}
+        found["confirmed" if name == "precision" else name] = {"share": habits.share(name), "low": low, "high": high}
     return found
 
 
 def _rule_table(rows: Sequence[AnnotatorSummary], alone: Collection[str]) -> Table:
-    """Rules, a line each: precision and coverage of what they mark, and the types that they are best at."""
+    """Rules, a line each: how much of what they mark the consensus confirms, their coverage, and their best types."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("annotator", overflow="fold")
-    for name in ("spans", "precision", "coverage"):
+    for name in ("spans", "confirmed", "coverage"):
         table.add_column(name, justify="right", no_wrap=True)
     by_type = any(len(row.by_type) > 1 for row in rows)
     if by_type:
@@ -159,7 +159,7 @@ def _rule_table(rows: Sequence[AnnotatorSummary], alone: Collection[str]) -> Tab
 
 
 def _best_types(by_type: Mapping[str, SpanHabits]) -> str:
-    """The types of which they mark more right than wrong, the surest first, with the precision in percent."""
+    """The types of which the consensus confirms most marks, the surest first, with the share in percent."""
     enough = {kind: habits for kind, habits in by_type.items() if habits.marks >= _FEW_MARKS}
     marked = [kind for kind, habits in enough.items() if habits.share("precision") >= _LEAST_PRECISION]
     best = sorted(marked, key=lambda kind: -by_type[kind].interval("precision")[0])[:_BEST_TYPES]

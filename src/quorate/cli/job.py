@@ -227,7 +227,7 @@ class Job:
     def _accepted(
         self, result: Result | LayeredResult
     ) -> tuple[Accepted | Guaranteed | GuaranteedSpans | None, KnownF1 | None]:
-        """What meets a precision that was asked for, and F1: by an audit if there is one, else as expected."""
+        """What meets a precision that was asked for, and F1: by an audit if there is one."""
         precision, checked = self.keeping.accept, self.keeping.checked
         if not checked:
             return None if precision is None else result.accept(precision), None
@@ -235,7 +235,7 @@ class Job:
         from quorate.evaluate.describe import KnownF1
 
         found = audit.result(result, checked, max_size=self.reading.options["max_size"])
-        f1 = None if math.isnan(found.f1.value) else KnownF1(*found.f1, found.confidence, found.n, "audit")
+        f1 = KnownF1.of_audit(found.f1, found.confidence, found.n)
         if precision is not None:
             documents = found.accept(precision)
             if not documents.documents:

@@ -189,9 +189,8 @@ def client_of(url: str, **options: Any) -> Client:
 def _print_result(done: Synced) -> None:
     """How far annotators agree, and whom to trust."""
     from quorate.cli.annotator_tables import tables_by_kind
-    from quorate.cli.summaries import agreement_in_words
     from quorate.estimators.comparison import compared_with_nobody, not_judged
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_in_words, agreement_of
 
     if done.result is None:
         return

@@ -186,8 +186,8 @@ class Keeping:
         float | None,
         typer.Option(
             metavar="PRECISION",
-            help="Write only documents whose spans together meet this precision (such as 0.95), as expected or, with "
-            "--checked, guaranteed; the others go to --review.",
+            help="Write only the surest documents, as many as have this precision together (such as 0.95), and the "
+            "others to --review. A ranking by confidence; with --checked, guaranteed by an audit.",
             rich_help_panel=WRITTEN,
         ),
     ] = None

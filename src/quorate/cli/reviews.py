@@ -214,9 +214,9 @@ def _minute(time: datetime | None) -> str:
 
 
 def _show_pairs(pairs: Sequence[PairAgreement]) -> None:
-    table = table_of(["reviewer", "and"], ["documents", "span F1", "kappa"])
+    table = table_of(["reviewer", "and"], ["documents", "matched", "kappa"])
     for pair in pairs:
-        scores = (points(pair.span_f1), number(pair.kappa))
+        scores = (points(pair.spans_matched), number(pair.kappa))
         table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", *scores)
     console().print(table)
 

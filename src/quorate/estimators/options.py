@@ -37,7 +37,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MethodName = Literal[
-    "auto", "mv", "silent-vote", "span-vote", "best-worker", "worst-worker", "ds", "ibcc", "mace",
+    "auto", "mv", "mv-abstain", "span-vote", "best-worker", "worst-worker", "ds", "ibcc", "mace",
     "hmm-crowd", "crf-ma", "bsc-acc", "bsc-spam", "bsc-cv", "bsc-cm", "bsc-seq", "bsc-cm-notext", "bsc-seq-notext",
     "bsc-cm-notrans", "bsc-seq-notrans",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.capabilities import Explains
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
+from quorate.evaluate.describe import ESTIMATE, KnownF1, audit_command, f1_by_gold, how_good, score_of
 from quorate.evaluate.metrics import measure_agreement
 from quorate.formats.notes import people as named
 from quorate.model.calibration import AS_STATED
@@ -40,6 +41,7 @@ from quorate.report.content import (
     Report,
     SettingRow,
     Summary,
+    ToCheck,
     Together,
     TypeRow,
 )
@@ -53,6 +55,7 @@ from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
+from quorate.wording import counted as in_words
 from quorate.wording import repaired
 
 __all__ = ["collect"]
@@ -140,6 +143,8 @@ def collect(
         inputs=[str(name) for name in result.corpus.digests],
         digest=("".join(result.corpus.digests.values())[:16] or title) + (f"-{layer}" if layer else ""),
         layer=layer,
+        how_good=_how_good(result, agreement, known=known, split=split, audit=audit, unchecked=unchecked),
+        estimate=ESTIMATE,
         notes=_notes(result),
         annotators=annotators,
         matrices=_matrices(result, crowd, grouped),
@@ -160,6 +165,29 @@ def collect(
     report = replace(report, findings=find(report), next=next_steps(report))
     tell(steps, steps, "")
     return report
+
+
+def _how_good(
+    result: Result,
+    agreement: Agreement | None,
+    *,
+    known: Collection[str],
+    split: str | None,
+    audit: Audit | Plan | None,
+    unchecked: ToCheck | None,
+) -> str:
+    """What is known of the consensus: by the audit or, without one, by gold that was not given as known."""
+    found = KnownF1.of_audit(audit.f1, audit.confidence, audit.n) if isinstance(audit, Audit) else None
+    scored = [
+        position
+        for position, document in enumerate(result.corpus)
+        if document.id not in known and (split is None or document.split == split)
+    ]
+    to_know = audit_command("consensus.jsonl", len(result))
+    if unchecked is not None:
+        to_know = f"check the {in_words(len(unchecked.ids), 'document')} of the audit, under Documents"
+    alpha = None if agreement is None else agreement.alpha
+    return how_good(alpha, found or f1_by_gold(result, scored), to_know, of=score_of(result))
 
 
 def _notes(result: Result) -> list[str]:
@@ -399,7 +427,7 @@ def _agreement(result: Result) -> Agreement | None:
         unitizing_alpha=found.unitizing_alpha,
         fleiss_kappa=found.fleiss_kappa,
         mean_kappa=found.mean_kappa,
-        span_f1=found.span_f1,
+        spans_matched=found.spans_matched,
         by_type=found.unitizing_by_type,
         n_pairs=len(pairs),
         pairs=pairs[:_MOST_PAIRS],

@@ -145,14 +145,14 @@ class Result:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
 
         Documents are taken from the surest on, as many as will do; of those equally sure, all or none. One without any
-        span counts as one that is right if it has none.
+        span counts as one that is right if it has none; one without any token is accepted, and does not count.
 
         >>> import quorate
         >>> accepted = quorate.aggregate(quorate.sample()).accept(0.9)
         >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
         (True, 320)
         """
-        return accepted(self.spans, self.confidence, precision)
+        return accepted(self.spans, self.confidence, precision, np.diff(self._doc_start))
 
     @property
     def labels(self) -> tuple[str, ...]:

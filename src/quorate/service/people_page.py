@@ -37,14 +37,14 @@ class Trust(NamedTuple):
     """What somebody does with spans, of all types or of one: shares of the consensus, and of their own marks.
 
     ``spans`` of the consensus were shown to them. ``found`` were marked in some way, ``exact`` just so; of their own
-    marks ``precision`` are in the consensus, and ``invented`` touch nothing in it.
+    marks ``confirmed`` are in the consensus, and ``invented`` touch nothing in it.
     """
 
     name: str
     spans: float
     found: Share | None
     exact: Share | None
-    precision: Share | None
+    confirmed: Share | None
     invented: Share | None
 
 
@@ -219,7 +219,9 @@ def _trust(connection: Connection) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _trusted(name: str, told: Mapping[str, Any]) -> Trust:
+    if "confirmed" not in told:  # a fit of an earlier version
+        told = {**told, "confirmed": told["precision"]}
     shares = (
-        None if told[what] is None else Share(*told[what]) for what in ("found", "exact", "precision", "invented")
+        None if told[what] is None else Share(*told[what]) for what in ("found", "exact", "confirmed", "invented")
     )
     return Trust(name, told["spans"], *shares)

@@ -27,7 +27,7 @@ class PairAgreement(NamedTuple):
     """Two annotators on the documents they share.
 
     ``tokens`` were labelled by both; ``observed`` is the share of them with the same label; ``kappa`` is Cohen's;
-    ``span_f1`` is the strict F1 of one against the other, the same both ways. ``None``: no such number exists.
+    ``spans_matched`` is the strict F1 of one against the other, the same both ways. ``None``: no such number exists.
 
     >>> PairAgreement("ann", "bob", 3, 20, 0.9, 0.7, None).kappa
     0.7
@@ -39,7 +39,7 @@ class PairAgreement(NamedTuple):
     tokens: int
     observed: float | None
     kappa: float | None
-    span_f1: float | None
+    spans_matched: float | None
 
 
 class Agreement(NamedTuple):
@@ -47,8 +47,8 @@ class Agreement(NamedTuple):
 
     ``documents`` and ``tokens`` have two annotators or more. ``observed`` is the mean over tokens of the share of pairs
     of annotators who give the same label. ``mean_kappa`` is the mean of Cohen's kappa over pairs (Light, 1971),
-    ``alpha`` is Krippendorff's for nominal labels, ``unitizing_alpha`` his alpha for spans. ``span_f1`` pools the spans
-    of all pairs. ``partly_seen`` sequences have tokens without a label; they do not enter ``unitizing_alpha``.
+    ``alpha`` is Krippendorff's for nominal labels, ``unitizing_alpha`` his alpha for spans. ``spans_matched`` pools the
+    spans of all pairs. ``partly_seen`` sequences have tokens without a label; they do not enter ``unitizing_alpha``.
 
     >>> import quorate
     >>> round(measure_agreement(quorate.sample()).alpha, 2)
@@ -63,7 +63,7 @@ class Agreement(NamedTuple):
     alpha: float | None
     unitizing_alpha: float | None
     unitizing_by_type: dict[str, float | None]
-    span_f1: float | None
+    spans_matched: float | None
     partly_seen: int
     pairs: tuple[PairAgreement, ...]
 
@@ -77,7 +77,7 @@ def measure_agreement(corpus: Corpus, *, orphans: bool = True, scheme: Scheme | 
     >>> from quorate.corpus.records import Document
     >>> said = {"ann": ("B-X", "O", "O"), "bob": ("B-X", "O", "B-X")}
     >>> found = measure_agreement(Corpus([Document("1", ("a", "b", "c"), said)]))
-    >>> round(found.pairs[0].kappa, 2), round(found.span_f1, 2)
+    >>> round(found.pairs[0].kappa, 2), round(found.spans_matched, 2)
     (0.4, 0.67)
     """
     said = _sequences(corpus)

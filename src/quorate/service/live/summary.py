@@ -17,7 +17,10 @@ from quorate.service.live.fitting import Fitted, Row
 __all__ = ["counts_of", "overlaps_of", "summary_of"]
 
 _MOST_TOLD = 20  # overlaps, and documents
-_SHARES = ("found", "exact", "precision", "invented", "coverage")
+_SHARES = {
+    **{name: name for name in ("found", "exact", "invented", "coverage")},
+    "confirmed": "precision",  # by the consensus: it is no measurement
+}
 
 
 def counts_of(rows: Mapping[int, Row]) -> dict[str, int]:
@@ -61,7 +64,6 @@ def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
     """What is told of a fit."""
     return {
         "agreement": _number(agreement_of(result)),
-        "expected": {name: _number(value) for name, value in result.expected._asdict().items()},
         "annotators": [
             {"layer": layer, **_annotator(one)}
             for layer, own in result.annotators.items()
@@ -87,9 +89,9 @@ def _annotator(one: AnnotatorSummary) -> dict[str, Any]:
 def _habits(habits: SpanHabits) -> dict[str, Any]:
     """How many spans are behind them, and each share with its 95 % interval; ``None`` where there is none."""
     told: dict[str, Any] = {"spans": round(habits.spans, 1), "marks": round(habits.marks, 1)}
-    for what in _SHARES:
+    for name, what in _SHARES.items():
         share = _number(habits.share(what))
-        told[what] = None if share is None else [share, *map(_number, habits.interval(what))]
+        told[name] = None if share is None else [share, *map(_number, habits.interval(what))]
     return told
 
 

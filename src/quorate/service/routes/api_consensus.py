@@ -121,7 +121,7 @@ def get_consensus(service: ServiceOf, document: int) -> DocumentConsensus:
 
 @router.get("/progress")
 def progress(service: ServiceOf, who: WhoAsks) -> Progress:
-    """How far it is: how much there is, and what F1 to expect of the consensus; for managers, whom to trust too."""
+    """How far it is: how much there is, and how far annotators agree; for managers, whom to trust too."""
 
     def look(connection: Connection) -> Progress:
         last, fit = _last(connection, "update", "refit"), _last(connection, "refit")
@@ -132,7 +132,7 @@ def progress(service: ServiceOf, who: WhoAsks) -> Progress:
         told = None if fit is None else {"version": fit["version"], "at": fit["at"], **fit["summary"]}
         overlaps = Overlaps() if last is None else Overlaps.model_validate(last["summary"].get("overlaps", {}))
         if told is not None:
-            told = {name: value for name, value in told.items() if name not in ("overlaps", "rare")}
+            told = {name: value for name, value in told.items() if name not in ("overlaps", "rare", "expected")}
         if not who.role.may(Role.MANAGER):
             told = told and {name: value for name, value in told.items() if name not in _OF_PEOPLE}
             for one in overlaps.some:
