@@ -83,11 +83,11 @@ def fit_summary(
     ``written`` are the files by what is in them: ``consensus`` first, which may be ``-``, then others. F1 is known by
     gold, or by an audit: ``audited``.
     """
-    from quorate.evaluate.describe import agreement_of, f1_by_gold, how_good, score_of
+    from quorate.evaluate.describe import KnownF1, agreement_of, f1_by_gold, how_good, score_of
 
     result, n_known = _written_of(model.result_, accepted), int(model.meta_["known"])
-    places, agreement = _places(written), agreement_of(result)
-    f1 = audited if n_known else audited or f1_by_gold(result)
+    places, agreement, calibration = _places(written), agreement_of(result), getattr(model, "calibration_", None)
+    f1 = audited or (KnownF1.of_check(calibration and calibration.correction) if n_known else f1_by_gold(result))
     answer = [*_acceptance(accepted, places.get("review", "")), _headline(result, method)]
     to_know = _to_know(result, places, accepted) if written else ""
     known = how_good(agreement, f1, to_know, of=score_of(result))
@@ -95,7 +95,7 @@ def fit_summary(
     if shares:
         answer += ambiguity_summary(result.ambiguity)
     notes = [
-        *_known(result, n_known, getattr(model, "calibration_", None)),
+        *_known(result, n_known, calibration),
         *_read(result),
         *_alone(model),
         *_changed(result.sources),
@@ -277,13 +277,14 @@ def _to_know(result: Result | LayeredResult, places: Mapping[str, str], accepted
 def _known(result: Result, n_known: int, calibration: Calibration | None) -> list[str]:
     """What came of known labels, or of gold that was not used."""
     from quorate.formats.notes import some
-    from quorate.result.checked import checked_sentences
+    from quorate.result.checked import checked_in_words
 
     if not n_known:
         unused = "note: the gold in the input was not used (--known inline uses it)"
         return [unused] if result.corpus.has_gold else []
     notes = [f"note: {counted(n_known, 'token has a known label', 'tokens have known labels')}"]
-    notes += [f"{_NOTE}{one}" for one in checked_sentences(calibration.correction if calibration else None)]
+    if calibration is not None and calibration.correction is not None:
+        notes.append(f"{_NOTE}{checked_in_words(calibration.correction)}")
     voted = result.corpus.tagset(result.tagset.scheme).labels
     only_known = [label for label in result.tagset.labels if label not in voted]
     if only_known:

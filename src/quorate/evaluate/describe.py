@@ -19,6 +19,7 @@ from quorate.evaluate.metrics.description import token_alpha
 from quorate.evaluate.metrics.significance import bootstrap_f1
 from quorate.evaluate.metrics.spans import Tallies, strict_tallies
 from quorate.formats.notes import people
+from quorate.model.correction import LEVEL, Correction
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
@@ -44,7 +45,7 @@ _CHECKED_FIRST = 30  # documents that an audit begins with
 
 
 class KnownF1(NamedTuple):
-    """The strict F1 of a consensus, with an interval that holds it at this ``level``, ``by`` gold or an audit.
+    """The strict F1 of a consensus, with an interval that holds it at this ``level``, ``by`` gold, an audit or a check.
 
     ``documents`` are those that have gold or were checked.
 
@@ -61,9 +62,21 @@ class KnownF1(NamedTuple):
 
     def __str__(self) -> str:
         value, low, high = (f"{100 * each:.1f}" for each in self[:3])
+        if self.by == "check":
+            documents = counted(self.documents, "checked document")
+            return f"F1 {value} ({low} to {high}, if they were drawn at random) by {documents}"
         held = "with" if self.by == "gold" else "guaranteed with"
         interval = "" if low == high else f" ({low} to {high}, {held} {100 * self.level:g} % confidence)"
         return f"F1 {value}{interval} by the {self.by} of {counted(self.documents, 'document')}"
+
+    @classmethod
+    def of_check(cls, correction: Correction | None) -> KnownF1 | None:
+        """What documents show whose labels are known, predicted without knowing them.
+
+        >>> str(KnownF1.of_check(Correction(30, (0.0,) * 5, 0.1, True, (0.61, 0.54, 0.68))))
+        'F1 61.0 (54.0 to 68.0, if they were drawn at random) by 30 checked documents'
+        """
+        return correction and cls(*correction.f1, LEVEL, correction.documents, "check")
 
     @classmethod
     def of_audit(cls, f1: Sequence[float] | None, level: float, documents: int) -> KnownF1 | None:

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 from quorate.crowd.algebra import spans_of_path
 from quorate.crowd.crowd import Crowd
 from quorate.model.candidates import Candidates, looked_up
-from quorate.model.correction import Belief, Correction, corrected, features
+from quorate.model.correction import LEVEL, Belief, Correction, corrected, features
 from quorate.model.engines.protocol import Likely
 from quorate.model.spans import GivenSpans, SpanEvidence, highest_f1
 
@@ -31,7 +31,6 @@ _FOLDS = 10
 _STEPS = 50
 _STILL = 1e-8  # of weights that change no more
 _PRIOR_DOCUMENTS = 10.0  # checked documents that the expected number of missed spans counts as
-_CONFIDENCE = 0.9
 
 
 def checked_documents(crowd: Crowd) -> Integers:
@@ -161,7 +160,7 @@ def _interval(counts: Floats) -> tuple[float, float, float]:
     value = float(_f1(total))
     without_one = _f1(total[:, None] - counts)
     error = np.sqrt((n - 1) / n * ((without_one - without_one.mean()) ** 2).sum())
-    reach = float(student.ppf((1 + _CONFIDENCE) / 2, n - 1) * error)
+    reach = float(student.ppf((1 + LEVEL) / 2, n - 1) * error)
     return value, max(value - reach, 0.0), min(value + reach, 1.0)
 
 

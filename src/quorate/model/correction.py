@@ -20,11 +20,13 @@ from scipy.special import expit, logit
 
 from quorate.model.candidates import Candidates
 
-__all__ = ["FEATURES", "Belief", "Correction", "corrected", "features"]
+__all__ = ["FEATURES", "LEVEL", "Belief", "Correction", "corrected", "features"]
 
 Floats = NDArray[np.float64]
 FEATURES = ("all", "confidence", "votes", "alone", "long")
 """The features by name: all spans, the confidence stated, the share of votes, one annotator alone, several tokens."""
+LEVEL = 0.9
+"""How often the interval of F1 holds it, for documents drawn alike."""
 _SUREST = 1 - 1e-4  # of a probability that is corrected
 
 

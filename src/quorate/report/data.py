@@ -23,6 +23,7 @@ from quorate.evaluate.describe import ESTIMATE, KnownF1, audit_command, f1_by_go
 from quorate.evaluate.metrics import measure_agreement
 from quorate.formats.notes import people as named
 from quorate.model.calibration import AS_STATED
+from quorate.model.correction import Correction
 from quorate.model.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.audits import audited, check_drawn_from, to_check
@@ -50,7 +51,7 @@ from quorate.report.documents import Codes, chosen_documents, document_rows, pos
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, NOT_JUDGED, Person, blind_types, people, wilson
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.checked import checked_sentences
+from quorate.result.checked import checked_in_words
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
@@ -143,7 +144,15 @@ def collect(
         inputs=[str(name) for name in result.corpus.digests],
         digest=("".join(result.corpus.digests.values())[:16] or title) + (f"-{layer}" if layer else ""),
         layer=layer,
-        how_good=_how_good(result, agreement, known=known, split=split, audit=audit, unchecked=unchecked),
+        how_good=_how_good(
+            result,
+            agreement,
+            known=known,
+            split=split,
+            audit=audit,
+            unchecked=unchecked,
+            correction=_correction(explain),
+        ),
         estimate=ESTIMATE,
         notes=_notes(result),
         annotators=annotators,
@@ -167,6 +176,10 @@ def collect(
     return report
 
 
+def _correction(model: Explains | None) -> Correction | None:
+    return model.fitted_.calibration.correction if model is not None else None
+
+
 def _how_good(
     result: Result,
     agreement: Agreement | None,
@@ -175,8 +188,9 @@ def _how_good(
     split: str | None,
     audit: Audit | Plan | None,
     unchecked: ToCheck | None,
+    correction: Correction | None,
 ) -> str:
-    """What is known of the consensus: by the audit or, without one, by gold that was not given as known."""
+    """What is known of the consensus: by the audit, by gold that was not given as known, or by what was."""
     found = KnownF1.of_audit(audit.f1, audit.confidence, audit.n) if isinstance(audit, Audit) else None
     scored = [
         position
@@ -187,7 +201,8 @@ def _how_good(
     if unchecked is not None:
         to_know = f"check the {in_words(len(unchecked.ids), 'document')} of the audit, under Documents"
     alpha = None if agreement is None else agreement.alpha
-    return how_good(alpha, found or f1_by_gold(result, scored), to_know, of=score_of(result))
+    known_f1 = found or f1_by_gold(result, scored) or KnownF1.of_check(correction)
+    return how_good(alpha, known_f1, to_know, of=score_of(result))
 
 
 def _notes(result: Result) -> list[str]:
@@ -459,14 +474,15 @@ def _changes(model: BSC | CRFMA | MajorityVote | None, result: Result) -> list[s
         )
     if isinstance(model, Explains) and model.fitted_.calibration != AS_STATED:
         tokens, spans = model.fitted_.calibration[:2]
-        correction = model.fitted_.calibration.correction
+        correction = _correction(model)
         spanwise = model.fitted_.spans is not None and correction is None
         of_spans = f", and of sets of spans to {spans:.2f}" if spanwise else ""
         sentences.append(
             "Confidence is calibrated on held-out annotators: probabilities of labels are raised to the power of "
             f"{tokens:.2f}{of_spans} (below 1 means less sure)."
         )
-        sentences += [f"{one}." for one in checked_sentences(correction)]
+        if correction is not None:
+            sentences.append(f"{checked_in_words(correction)}.")
     return sentences
 
 
