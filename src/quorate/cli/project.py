@@ -52,13 +52,13 @@ def init(
     epilog="Examples:\n\n"
     "quorate run\n\n"
     'quorate run -m "after the second review"\n\n'
-    "quorate run --fresh   # read and fit everything again"
+    "quorate run --fresh   # fit everything again"
 )
 def run(
     message: Message = "",
     fresh: Annotated[
         bool,
-        typer.Option("--fresh", help="Read and fit everything again, and keep a version even if nothing is new."),
+        typer.Option("--fresh", help="Fit everything again, and keep a version even if nothing is new."),
     ] = False,
     wait: Wait = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use servers' exports as they were last fetched.")] = False,

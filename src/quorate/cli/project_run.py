@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
 import quorate
-from quorate.cli.common import LayeredReading, app, option_errors_at
+from quorate.cli.common import app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_audits import audits_left_behind
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
@@ -26,10 +26,6 @@ from quorate.errors import InputError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
 from quorate.project.store import Store, Version, digest_of_path
-
-if TYPE_CHECKING:
-    from quorate.corpus.records import Corpus
-    from quorate.project.inputs import KeptInputs
 
 __all__ = [
     "NO_MODEL",
@@ -252,7 +248,7 @@ class Project(NamedTuple):
             for path in (*job.inputs, *job.known.files, str(self.file.path)):
                 if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
                     raise SettingsError(f"{name}: an input is there, which would be lost (give another name)")
-        return self._make_version(job, current, message, fresh=fresh)
+        return self._make_version(job, current, message)
 
     def restore(self, number: int, message: str) -> Outcome:
         """Bring an earlier version back, as a version of its own. Takes a lock to be held."""
@@ -271,7 +267,7 @@ class Project(NamedTuple):
         self.store.add(version)
         return Outcome(version, True, *self._put_in_place(version))
 
-    def _make_version(self, job: Job, current: CurrentState, message: str, *, fresh: bool) -> Outcome:
+    def _make_version(self, job: Job, current: CurrentState, message: str) -> Outcome:
         """Fit, keep everything, then put the outputs in their places."""
         from quorate.evaluate.describe import agreement_of
 
@@ -283,8 +279,7 @@ class Project(NamedTuple):
             replace(job.writing, to=None).check(path)
         places = {name: staging.place(path) for name, path in self.outputs(job).items()}
         number = 1 if latest is None else latest.number + 1
-        reading = job.reading if fresh else _KeptReading(job.reading, self._kept_inputs(job, current))
-        done = replace(job, reading=reading).fit()
+        done = job.fit()
         staging.redirected(job).write(done, version=number)
         for path in self._consensus_copies():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
@@ -323,13 +318,6 @@ class Project(NamedTuple):
         if latest is not None:
             told += audits_left_behind(store, latest, version)
         return Outcome(version, True, written, told)
-
-    def _kept_inputs(self, job: Job, current: CurrentState) -> KeptInputs:
-        """What runs before have kept of the inputs."""
-        from quorate.project.inputs import KeptInputs
-
-        digests = {path: current.inputs[self.name(path)] for path in job.inputs}
-        return KeptInputs(self.store.read, digests, quorate.__version__)
 
     def _put_in_place(self, version: Version, staged: Mapping[str, Path] | None = None) -> tuple[list[str], list[str]]:
         """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""
@@ -407,17 +395,6 @@ class _Staging(NamedTuple):
         }
         writing = replace(job.writing, output=str(self.place(job.writing.output)))
         return replace(job, writing=writing, keeping=replace(keeping, **kept))
-
-
-class _KeptReading(LayeredReading):
-    """Reads as another does, and what did not change since the last run from what is kept of it."""
-
-    def __init__(self, reading: LayeredReading, kept: KeptInputs) -> None:
-        self.options, self.in_layers, self._reading, self._kept = reading.options, reading.in_layers, reading, kept
-
-    def corpus(self, inputs: list[str]) -> Corpus:
-        """The annotations in the inputs."""
-        return self._kept.corpus(inputs, self.options, lambda paths: self._reading.corpus(list(paths)))
 
 
 def _free_name(path: str) -> str:

@@ -136,15 +136,14 @@ class Corpus:
     """Documents in their order, each with an id of its own.
 
     ``notes`` are sentences about what reading changed or found odd, ``digests`` the SHA-256 of each file read,
-    ``profiles`` what is known beforehand of some annotators. ``stands_alone``: read together with other files, these
-    documents would have the same ids, and their annotators the same profiles.
+    ``profiles`` what is known beforehand of some annotators. ``numbered``: some ids are only numbers that reading gave.
 
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
     >>> len(corpus), corpus.annotators, corpus.n_tokens
     (1, ('ann',), 2)
     """
 
-    stands_alone = True
+    numbered = False
 
     def __init__(
         self,

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.tags import TagSet
 from quorate.model.kernels.native import native
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "fill_pairs",
     "kept_of_pairs",
     "keys_by_token",
-    "labels_of",
     "marked_together",
     "said_for_sure",
     "weigh_pairs",
@@ -47,13 +45,6 @@ class Sequences(NamedTuple):
     start: Ints
     annotator: Ints32
     of_document: Ints
-
-
-def labels_of(codes: Ints16, label_of: Ints16, start: Ints, tagset: TagSet) -> tuple[Ints16, int]:
-    """The label that each code stands for (below 0: missing), and how many of them break the scheme."""
-    labels, outside = np.empty_like(codes), -1 if tagset.outside is None else tagset.outside
-    allowed = np.ascontiguousarray(tagset.allowed)
-    return labels, read_labels(codes, label_of, start, allowed, tagset.allowed_last, outside, labels)
 
 
 def events_by_token(
@@ -139,13 +130,6 @@ def events_of_cells(event_start: Ints, event_cell: Ints32, wanted: Bools) -> tup
     token, cell = np.empty(found, np.int64), np.empty(found, np.int32)
     find_events(event_start, event_cell, wanted, token, cell)
     return token, cell
-
-
-@native
-def read_labels(
-    codes: Ints16, label_of: Ints16, start: Ints, allowed: Bools, allowed_last: Bools, outside: int, labels: Ints16
-) -> int:
-    """:func:`labels_of`, into room that is given."""
 
 
 @native

@@ -313,7 +313,7 @@ class Assembly:
             }
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
         corpus = Corpus(documents, notes=notes, digests=digests, profiles=profiles)
-        corpus.stands_alone = not self.numbered and {*self._models, *self._profiles} <= names
+        corpus.numbered = self.numbered
         return corpus
 
 

@@ -29,7 +29,7 @@ class Format(NamedTuple):
 
     ``merges``: records with the same id are one document, of several annotators. ``endings`` are those of files that
     are written in this format unless another is named. ``soft``: the probabilities of all labels are always written.
-    ``folder``: what is written is a folder. ``reads_beside``: what a file holds is told by others beside it too.
+    ``folder``: what is written is a folder.
     """
 
     title: str
@@ -41,7 +41,6 @@ class Format(NamedTuple):
     extra: str = ""
     soft: bool = False
     folder: bool = False
-    reads_beside: bool = False
 
     @property
     def is_installed(self) -> bool:
@@ -74,14 +73,13 @@ FORMATS: dict[str, Format] = {
     "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
     "llm": Format("language models: JSONL of answers", "language_models", writes=False, merges=True),
-    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True, reads_beside=True),
+    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True),
     "cas": Format(
         "INCEpTION, UIMA: XMI, CAS JSON, project export",
         "cas",
         merges=True,
         extra="cas",
         folder=True,
-        reads_beside=True,
     ),
     "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
     "huggingface": Format("Hugging Face: saved dataset, Arrow", "huggingface", writes=False, extra="table"),

@@ -57,7 +57,7 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
             names.append(name)
             notes += corpus.notes
             seen.append(f"{name}: {_in_words(corpus)}")
-            if not corpus.stands_alone:
+            if corpus.numbered:
                 numbered |= texts_by_file((document, len(document.annotations)) for document in corpus)
     if not names:
         raise InputError("no file in this folder has annotations (name them: quorate init exports/*.json)")

@@ -75,11 +75,6 @@ class Store:
         return self.folder / "pulled"
 
     @property
-    def read(self) -> Path:
-        """Where it is kept what was read from inputs."""
-        return self.folder / "read"
-
-    @property
     def work(self) -> Path:
         """Where a run writes what is not finished."""
         return self.folder / "work"
