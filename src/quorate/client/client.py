@@ -11,7 +11,9 @@ from urllib.parse import quote
 import msgspec
 
 from quorate.client.connection import Connection
-from quorate.client.records import (
+from quorate.errors import InputError
+from quorate.service.answers import (
+    AnnotatedDocument,
     Annotation,
     Consensus,
     Dispute,
@@ -33,7 +35,6 @@ from quorate.client.records import (
     Token,
     TokenMade,
 )
-from quorate.errors import InputError
 
 __all__ = ["Client"]
 
@@ -91,9 +92,9 @@ class Client(Connection):
         """What you say of documents now, in the order of their numbers."""
         return self._pages(Annotation, "/annotations")
 
-    def annotation(self, document: int) -> Annotation:
+    def annotation(self, document: int) -> AnnotatedDocument:
         """What you say of a document now, with its text."""
-        return self._ask(Annotation, "GET", f"/annotations/{document}")
+        return self._ask(AnnotatedDocument, "GET", f"/annotations/{document}")
 
     def revisions(self, document: int) -> list[Revision]:
         """All that you have said of a document, the first first."""

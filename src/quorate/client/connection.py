@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from quorate.client.records import Event
 from quorate.errors import ServerError, SettingsError
+from quorate.service.answers import Event
 from quorate.storage.files.atomic import written_whole
 
 __all__ = [

@@ -11,10 +11,11 @@ from sqlalchemy import Connection, func, select
 from quorate.corpus.decisions import Decision, Review, settle
 from quorate.corpus.records import Source, hard_tags
 from quorate.corpus.spans import CharSpan
+from quorate.service.answers import Place
 from quorate.service.database import tables
 from quorate.service.documents import SpanRecord, char_span, document_record, document_with, layers_of
 
-__all__ = ["Dispute", "Place", "Word", "in_dispute", "open_places", "words_on"]
+__all__ = ["Dispute", "Word", "in_dispute", "open_places", "words_on"]
 
 
 class Word(NamedTuple):
@@ -24,13 +25,6 @@ class Word(NamedTuple):
     spans: Sequence[SpanRecord]
     adjudicates: bool
     event: int = 0
-
-
-class Place(NamedTuple):
-    """A part of a text, in code points, end excluded."""
-
-    start: int
-    end: int
 
 
 class Dispute(NamedTuple):

@@ -30,6 +30,7 @@ __all__ = [
     "char_span",
     "check_overlaps",
     "check_spans",
+    "content_of",
     "corpus_of",
     "document_record",
     "document_with",
@@ -261,6 +262,12 @@ def document_record(connection: Connection, number: int) -> dict[str, Any]:
     if row is None:
         raise NotFoundError(f"no document {number}")
     return dict(row)
+
+
+def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What answers have of a document: its number, id and text, and where its tokens are."""
+    place = {name: row[name] for name in ("number", "id", "text")}
+    return {**place, "tokens": [(start, end) for start, end in row["tokens"]]}
 
 
 def tokens_of(connection: Connection, number: int) -> Offsets:

@@ -27,7 +27,6 @@ __all__ = [
     "Service",
     "ServiceOf",
     "SpanIn",
-    "SpanOut",
     "WhoAsks",
     "page_of",
     "show",
@@ -44,14 +43,6 @@ class SpanIn(BaseModel):
     """A span: code points of the text, end excluded."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    start: int
-    end: int
-    label: str
-
-
-class SpanOut(BaseModel):
-    """A span: code points of the text, end excluded."""
-
     start: int
     end: int
     label: str
