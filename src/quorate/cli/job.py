@@ -217,8 +217,8 @@ class Job:
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
         if keeping.report is not None:
-            told: dict[str, Any] = {"known": done.known, "version": version, "quiet": self.quiet}
-            make_report(done.fitted, None, keeping.report, inputs=self.inputs, **told)
+            options: dict[str, Any] = {"known": done.known, "version": version, "quiet": self.quiet}
+            make_report(done.fitted, None, keeping.report, inputs=self.inputs, **options)
 
     def write_consensus(self, done: Done, path: str) -> None:
         """The consensus on all documents or, where a precision was asked for, on what meets it."""
@@ -308,10 +308,10 @@ class Done:
         written = {"consensus": job.writing.output, "review": keeping.review, "model": keeping.save}
         written |= {"settings": keeping.meta, "report": keeping.report}
         if self.fitted.single is None:
-            told = layers_summary(self.fitted, method, written, self.accepted, audited=self.audited, shares=shares)
+            found = layers_summary(self.fitted, method, written, self.accepted, audited=self.audited, shares=shares)
         else:
-            told = fit_summary(self.fitted.single, method, written, self.accepted, audited=self.audited, shares=shares)
-        return told._replace(notes=[*told.notes, *self.not_written])
+            found = fit_summary(self.fitted.single, method, written, self.accepted, audited=self.audited, shares=shares)
+        return found._replace(notes=[*found.notes, *self.not_written])
 
 
 def _not_shown(what: str, option: str, asked: Guaranteed | GuaranteedSpans) -> str:

@@ -174,8 +174,10 @@ class Writing:
         """Write a consensus to the output, or to another file; notes say what could not be written."""
         place = path or self.output
         with bar("writing", quiet or place == "-") as report:
-            told = result.write(place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report)
-        return not_written(place, told)
+            left_out = result.write(
+                place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report
+            )
+        return not_written(place, left_out)
 
 
 @dataclass(frozen=True)

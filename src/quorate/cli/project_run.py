@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
     version: Version
     is_new: bool
     written: list[str]
-    told: list[str]
+    notes: list[str]
 
 
 class Project(NamedTuple):
@@ -169,11 +169,11 @@ class Project(NamedTuple):
     def outputs(self, job: Job) -> dict[str, str]:
         """The places of all outputs, by their names in the project."""
         keeping = job.keeping
-        consensus = [job.writing.output, *self._consensus_copies()]
+        consensus = [job.writing.output, *self._other_outputs()]
         places = [*consensus, keeping.review, keeping.save, keeping.meta, keeping.report]
         return {self.name(place): place for place in places if place is not None}
 
-    def _consensus_copies(self) -> list[str]:
+    def _other_outputs(self) -> list[str]:
         """Where the consensus is written besides, in other formats say."""
         return [str(self.store.root / name) for name in outputs_of(self.file)[1:]]
 
@@ -242,8 +242,8 @@ class Project(NamedTuple):
         current = self.current_state(job)
         unchanged = latest is not None and latest.fingerprint == current.fingerprint
         if latest is not None and unchanged and not fresh and set(latest.outputs) == set(self.outputs(job)):
-            written, told = self._put_in_place(latest)
-            return Outcome(latest, False, written, [*told, *self.overlooked_note(self.overlooked())])
+            written, notes = self._put_in_place(latest)
+            return Outcome(latest, False, written, [*notes, *self.overlooked_note(self.overlooked())])
         for name, place in self.outputs(job).items():
             for path in (*job.inputs, *job.known.files, str(self.file.path)):
                 if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
@@ -275,13 +275,13 @@ class Project(NamedTuple):
         store.work.mkdir(parents=True)
         staging = _Staging(store.work)
         staging.redirected(job).check()
-        for path in self._consensus_copies():
+        for path in self._other_outputs():
             replace(job.writing, to=None).check(path)
         places = {name: staging.place(path) for name, path in self.outputs(job).items()}
         number = 1 if latest is None else latest.number + 1
         done = job.fit()
         staging.redirected(job).write(done, version=number)
-        for path in self._consensus_copies():
+        for path in self._other_outputs():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
         for name, place in places.items():
             done.not_written = [note.replace(str(place), name) for note in done.not_written]
@@ -309,31 +309,31 @@ class Project(NamedTuple):
             counts=_counts(done),
         )
         store.add(version)
-        written, told = self._put_in_place(version, places)
+        written, notes = self._put_in_place(version, places)
         shutil.rmtree(store.work, ignore_errors=True)
         if done.accepted is not None:
-            told = [*acceptance(done.accepted, self.name(str(job.keeping.review))), *told]
+            notes = [*acceptance(done.accepted, self.name(str(job.keeping.review))), *notes]
         summary = done.summary(_as_named_here(job))
-        told = [summary.known, *summary.notes, *told, *self.overlooked_note(self.overlooked())]
+        notes = [summary.known, *summary.notes, *notes, *self.overlooked_note(self.overlooked())]
         if latest is not None:
-            told += audits_left_behind(store, latest, version)
-        return Outcome(version, True, written, told)
+            notes += audits_left_behind(store, latest, version)
+        return Outcome(version, True, written, notes)
 
     def _put_in_place(self, version: Version, staged: Mapping[str, Path] | None = None) -> tuple[list[str], list[str]]:
         """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""
-        written, told = [], []
+        written, notes = [], []
         versions = self.store.versions()
         for name, digest in version.outputs.items():
             target = self.store.root / name
             if target.exists() and digest_of_path(target) not in {one.outputs.get(name) for one in versions}:
                 kept = _free_name(f"{target}{_EDITED}")
                 os.replace(target, kept)
-                told.append(
+                notes.append(
                     f"note: {name} was changed after a run wrote it: the changed file is kept as {self.name(kept)}"
                 )
             if self.store.put_in_place(name, digest, (staged or {}).get(name)):
                 written.append(name)
-        return written, told
+        return written, notes
 
 
 def model_meant(context: typer.Context, given: str | None) -> AbstractContextManager[str]:

@@ -261,8 +261,8 @@ def serve(
             from quorate.service.start import begin
             from quorate.service.supervisor import listen, supervise
         taken = listen(settings)
-        settings, told = begin(settings, file, demo=demo, reading=_reading(file))
-        say([*told, "Ctrl-C stops it"])
+        settings, lines = begin(settings, file, demo=demo, reading=_reading(file))
+        say([*lines, "Ctrl-C stops it"])
         supervise(settings, taken)
 
 

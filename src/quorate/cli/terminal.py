@@ -28,9 +28,9 @@ def width_of(stream: TextIO) -> int | None:
     """How many columns the terminal has that a stream goes to; ``None`` where it goes to a file or into a pipe."""
     if not stream.isatty():
         return None
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
     try:
         return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
     except OSError:

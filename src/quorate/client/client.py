@@ -134,8 +134,8 @@ class Client(Connection):
 
         ``consensus`` is the version of the consensus that you saw; ``accepted``: these are its spans.
         """
-        told = {"accepted": accepted, "consensus": consensus, "note": note, "seconds": seconds}
-        body = {**_change(id), "document": document, "spans": _plain(spans), **told, "client": _ME}
+        decision = {"accepted": accepted, "consensus": consensus, "note": note, "seconds": seconds}
+        body = {**_change(id), "document": document, "spans": _plain(spans), **decision, "client": _ME}
         return self._ask(Reviewed, "POST", "/reviews", json=body)
 
     def adjudicate(
@@ -148,8 +148,8 @@ class Client(Connection):
         id: str | None = None,
     ) -> Reviewed:
         """Decide between reviewers who differ on a document."""
-        told = {"accepted": False, "adjudicates": True, "note": note, "seconds": seconds}
-        body = {**_change(id), "document": document, "spans": _plain(spans), **told, "client": _ME}
+        decision = {"accepted": False, "adjudicates": True, "note": note, "seconds": seconds}
+        body = {**_change(id), "document": document, "spans": _plain(spans), **decision, "client": _ME}
         return self._ask(Reviewed, "POST", "/reviews", json=body)
 
     def withdraw_review(self, document: int, *, id: str | None = None) -> Reviewed:

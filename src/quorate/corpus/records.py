@@ -97,8 +97,8 @@ class Document:
     def __repr__(self) -> str:
         head, cut = " ".join(self.tokens[:_WORDS_SHOWN]), "…" if len(self.tokens) > _WORDS_SHOWN else ""
         gold = ", gold" if self.gold is not None else ""
-        said = f"{counted(len(self.tokens), 'token')}, {counted(len(self.annotations), 'annotator')}{gold}"
-        return f"<Document {self.id!r}: {head + cut!r}, {said}>"
+        counts = f"{counted(len(self.tokens), 'token')}, {counted(len(self.annotations), 'annotator')}{gold}"
+        return f"<Document {self.id!r}: {head + cut!r}, {counts}>"
 
     def where(self, token: int | None = None) -> str:
         """Where this document, or one of its tokens, stands: for messages.

@@ -121,8 +121,8 @@ class Assembly:
             # where a document's own spans do not tell what offsets count, the file's other documents choose among
             # the units that suit it
             if isinstance(made, Marked):
-                unit, told = votes.choose(made, units)
-                self.notes.count(_UNIT_UNKNOWN, not told)
+                unit, certain = votes.choose(made, units)
+                self.notes.count(_UNIT_UNKNOWN, not certain)
                 self._put(self._laid(made, unit), file, same)
             else:
                 self._put(made, file, same)
@@ -201,16 +201,16 @@ class Assembly:
     def _tell_columns(self) -> None:
         """Note the columns that are left out, and those that may be no annotator's, unless somebody said whose."""
 
-        def told(names: list[str]) -> str:
+        def listed(names: list[str]) -> str:
             return str(len(names)) if self.options.pseudonymise is not None else some(names)
 
         if self.notes.left_out:
-            self.notes.add(f"columns with no tags are left out: {told(list(self.notes.left_out))}")
+            self.notes.add(f"columns with no tags are left out: {listed(list(self.notes.left_out))}")
         changed = self.options.map_annotators
         names = [] if "*" in changed else [name for name in self.notes.doubtful if name not in changed]
         if names:
             self.notes.add(
-                f"columns whose labels nobody else uses, taken for annotators: {told(names)} (--map-annotators NAME= "
+                f"columns whose labels nobody else uses, taken for annotators: {listed(names)} (--map-annotators NAME= "
                 "leaves one out)"
             )
 
@@ -221,11 +221,11 @@ class Assembly:
             for item in self._items.values()
         ]
         if not self.numbered:
-            told = repeated_texts(document for document, _ in documents)
+            note = repeated_texts(document for document, _ in documents)
         else:  # what has no id of its own may come twice in a file, but not once in each of several
-            told = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
-        if told:
-            self.notes.add(told)
+            note = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
+        if note:
+            self.notes.add(note)
 
     def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
         """With new names for labels and annotators."""

@@ -111,9 +111,9 @@ def rename_annotators(item: Document | Marked, names: Mapping[str, str | None], 
     {'ann': ('B-X',)}
     """
     annotations: dict[str, object] = {}
-    for name, said in item.annotations.items():
+    for name, labels in item.annotations.items():
         new = names[name] if name in names else names.get(_EVERY_OTHER, name)
         if new is not None:
             notes.count(REPLACED, new in annotations)
-            annotations[new] = said
+            annotations[new] = labels
     return replace(item, annotations=annotations)  # type: ignore[arg-type]

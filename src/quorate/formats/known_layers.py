@@ -17,7 +17,7 @@ from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.json_records import decoded, lines, reason
-from quorate.formats.known import Paths, Settled, Told, decisions_on, read_files, settle_all
+from quorate.formats.known import LineCounts, Paths, Settled, decisions_on, read_files, settle_all
 from quorate.formats.layering import Layer, deal, deal_into
 from quorate.formats.layers import Layers
 from quorate.formats.marked import Placed
@@ -28,7 +28,7 @@ __all__ = ["Line", "known_records", "read_known_layers", "read_layer_records", "
 Line = dict[str, Any]
 _Taken = dict[str, list[int]]
 """For each layer the numbers of the spans that it takes."""
-_SAID = ("gold", "tags", "spans", "layers", "layer")
+_LABELS = ("gold", "tags", "spans", "layers", "layer")
 _ANY = msgspec.json.Decoder(Line)
 
 
@@ -113,15 +113,15 @@ def read_layer_records(
     records: dict[str, list[jsonl.KnownRecord]] = defaultdict(list)
     ids = {document.id for document in layers.corpus}
 
-    def read(stream: IO[bytes], name: str) -> Told:
+    def read(stream: IO[bytes], name: str) -> LineCounts:
         nonlocal layers
         content = [(source, decoded(_ANY, line, source, "a document")) for source, line in lines(stream, name)]
         among = [(source, line) for source, line in content if not others or str(line.get("id")) in ids]
         layers, own = known_records(among, layers, name)
         for layer, known in own.items():
             records[layer] += known
-        told = sum(map(len, own.values())) + len(content) - len(among)
-        return Told(told, sum(line.get("checked") is False for _, line in content))
+        known_lines = sum(map(len, own.values())) + len(content) - len(among)
+        return LineCounts(known_lines, sum(line.get("checked") is False for _, line in content))
 
     read_files(paths, read, digests=digests, max_size=max_size)
     return layers, {name: records[name] for name in layers}
@@ -154,9 +154,9 @@ def _dealt(
     in_part: set[tuple[str, int]] = set()
     for (source, line, record), held in zip(given, taken, strict=True):
         if record.checked:
-            rest = {key: value for key, value in line.items() if key not in _SAID}
-            for name, said in _by_layer(record, layers, held, source):
-                written[name][source.line - 1] = msgspec.json.encode(rest | said)
+            rest = {key: value for key, value in line.items() if key not in _LABELS}
+            for name, labelled in _by_layer(record, layers, held, source):
+                written[name][source.line - 1] = msgspec.json.encode(rest | labelled)
                 if record.layer not in ("", name) and not _labels(layers.held[name]) <= _labels_named(record.layer):
                     in_part.add((name, source.line))
     return layers, {name: b"\n".join(its) for name, its in written.items()}, in_part
@@ -175,28 +175,28 @@ def _by_layer(record: _Record, layers: Layers, held: _Taken, source: Source) -> 
     if among:
         for name in among:
             takes = _takes(layers, name, among)
-            given = _said(gold=record.gold, tags=record.tags, spans=record.spans)
+            given = _given(gold=record.gold, tags=record.tags, spans=record.spans)
             yield name, {key: _taken_of(value, takes) for key, value in given.items()}
     elif record.layer:
-        yield record.layer, _said(gold=record.gold, tags=record.tags, spans=record.spans)
+        yield record.layer, _given(gold=record.gold, tags=record.tags, spans=record.spans)
     elif record.layers is not None:
         for name, layer in record.layers.items():
             inside = [span for span in record.spans or () if span.get("layer") == name]
-            yield name, _said(tags=layer.get("tags"), spans=None if record.spans is None else inside)
+            yield name, _given(tags=layer.get("tags"), spans=None if record.spans is None else inside)
     else:
         spans, (gold, tags) = _spans_in(record), _tags_in(record)
         for name in layers:
             own = None if spans is None else [spans[number] for number in held.get(name, ())]
             certain = own if gold is None else _tags_of(layers, name, gold)
-            said = None if tags is None else _tags_of(layers, name, tags)
+            labelled = None if tags is None else _tags_of(layers, name, tags)
             is_gold = record.gold is not None
-            yield name, _said(gold=certain if is_gold else None, tags=said, spans=None if is_gold else own)
+            yield name, _given(gold=certain if is_gold else None, tags=labelled, spans=None if is_gold else own)
 
 
 def _layers_now(record: _Record, layers: Layers) -> list[str]:
     """The layers that take what a line says of one that is no more, as layers part when new spans overlap."""
     depth = Layer.named(record.layer).depth
-    used = {_label(each) for said in (record.gold, record.tags, record.spans) for each in said or ()}
+    used = {_label(each) for labelled in (record.gold, record.tags, record.spans) for each in labelled or ()}
     labels = used | _labels_named(record.layer)
     return [name for name, layer in layers.held.items() if layer.depth == depth and _labels(layer) & labels]
 
@@ -205,7 +205,7 @@ def _labels_named(layer: str) -> set[str]:
     return _labels(Layer.named(layer))
 
 
-def _said(**given: Any) -> Line:
+def _given(**given: Any) -> Line:
     return {key: value for key, value in given.items() if value is not None}
 
 
@@ -255,7 +255,7 @@ def _taken(layers: Layers, places: Sequence[Sequence[Span]]) -> tuple[Layers, li
         deeper = [other.depth for other in held_by.values() if _labels(other) & _labels(layer)]
         layer = layer._replace(depth=1 + max(deeper) if deeper else 0)
         name = layer.name if layer.name not in held_by else f"{layer.name} #{len(held_by) + 1}"
-        held_by[name], corpora[name] = layer, _silent(layers.corpus)
+        held_by[name], corpora[name] = layer, _unmarked(layers.corpus)
         for spans, held, document in zip(places, taken, documents, strict=True):
             own = document.gold or ()
             held[name] = [number for number, span in enumerate(spans) if span._replace(layer="") in own]
@@ -279,15 +279,15 @@ def _in_layers(held: Mapping[str, Layer], spans: Sequence[Span]) -> _Taken:
     return found
 
 
-def _silent(corpus: Corpus) -> Corpus:
+def _unmarked(corpus: Corpus) -> Corpus:
     """The documents, in which nobody marks anything."""
 
     def nothing(document: Document) -> Document:
-        said = {
+        labelled = {
             name: tuple(None if tag is None else OUTSIDE for tag in tags) for name, tags in document.annotations.items()
         }
         gold = None if document.gold is None else tuple(None if tag is None else OUTSIDE for tag in document.gold)
-        return replace(document, annotations=said, gold=gold)
+        return replace(document, annotations=labelled, gold=gold)
 
     return Corpus(map(nothing, corpus), notes=corpus.notes, digests=corpus.digests, profiles=corpus.profiles)
 
@@ -305,10 +305,10 @@ def _takes(layers: Layers, name: str, among: Sequence[str]) -> Callable[[str], b
     return lambda label: label in own or (label not in known and name == among[0])
 
 
-def _taken_of(said: Sequence[Any], takes: Callable[[str], bool]) -> list[Any]:
+def _taken_of(labelled: Sequence[Any], takes: Callable[[str], bool]) -> list[Any]:
     """The tags or spans whose labels are taken; the tag of another is outside."""
     found: list[Any] = []
-    for each in said:
+    for each in labelled:
         label = _label(each)
         if label is None or takes(label):
             found.append(each)
@@ -317,9 +317,9 @@ def _taken_of(said: Sequence[Any], takes: Callable[[str], bool]) -> list[Any]:
     return found
 
 
-def _label(said: Any) -> str | None:
+def _label(labelled: Any) -> str | None:
     """The label of a tag or of a span; ``None`` where it has none."""
-    if isinstance(said, dict):
-        label = said.get("label")
+    if isinstance(labelled, dict):
+        label = labelled.get("label")
         return label if isinstance(label, str) else None
-    return whole_label(split_tag(said)[1]) if isinstance(said, str) and said != OUTSIDE else None
+    return whole_label(split_tag(labelled)[1]) if isinstance(labelled, str) and labelled != OUTSIDE else None

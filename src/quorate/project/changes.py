@@ -31,10 +31,10 @@ def what_changed(
 
 def outputs_changed(before: Version, outputs: Collection[str]) -> Iterator[str]:
     """Which outputs are asked for that a version did not write, and which no longer are."""
-    told = [f"{name} new" for name in outputs if name not in before.outputs]
-    told += [f"{name} gone" for name in before.outputs if name not in outputs]
-    if told:
-        yield f"outputs: {', '.join(told)}"
+    found = [f"{name} new" for name in outputs if name not in before.outputs]
+    found += [f"{name} gone" for name in before.outputs if name not in outputs]
+    if found:
+        yield f"outputs: {', '.join(found)}"
 
 
 def _files(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:

@@ -67,8 +67,8 @@ def _documents(records: Iterable[jsonl.KnownRecord]) -> Corpus:
     """The documents that records are of, in the order in which they first occur."""
     first: dict[str, jsonl.KnownRecord] = {}
     for record in records:
-        told = first.setdefault(record.id, record)
-        if told.tokens is None and record.tokens is not None:
+        earlier = first.setdefault(record.id, record)
+        if earlier.tokens is None and record.tokens is not None:
             first[record.id] = record
     return Corpus(_document(record) for record in first.values())
 

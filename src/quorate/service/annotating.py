@@ -14,7 +14,7 @@ from quorate.active.checks import Turn
 from quorate.corpus.overlaps import OverlapRule
 from quorate.service.answers import Annotation, Saved, Span
 from quorate.service.database import tables
-from quorate.service.delivering import ANYBODY_IS_TOLD, document_labelled
+from quorate.service.delivering import ANY_WEBHOOK, document_labelled
 from quorate.service.documents import SpanRecord, check_overlaps, check_spans, tokens_of
 from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
@@ -46,7 +46,7 @@ _PLACE = (
         _lent.c.purpose,
         _kept.c.revision,
         select(_events.c.seq).where(_events.c.id == bindparam("id")).scalar_subquery().label("before"),
-        ANYBODY_IS_TOLD.exists().label("is_told"),
+        ANY_WEBHOOK.exists().label("has_webhook"),
     )
     .outerjoin(_lent, and_(_lent.c.document == _documents.c.number, _lent.c.person == _TO))
     .outerjoin(_kept, and_(_kept.c.document == _documents.c.number, _kept.c.person == _TO))
@@ -107,8 +107,8 @@ def save(
     if place.purpose is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
     check_overlaps(spans, rule, lambda: tokens_of(connection, given.document))
-    told = least if place.is_told else None
-    saved = _keep(connection, person, given, {"spans": spans}, told, revision=place.revision)
+    enough = least if place.has_webhook else None
+    saved = _keep(connection, person, given, {"spans": spans}, enough, revision=place.revision)
     if place.purpose == Turn.TRAINING.value:
         return replace(saved, gold=_right(connection, person, given.document))
     return saved

@@ -79,9 +79,9 @@ def open_places(document: Mapping[str, Any], words: Sequence[Word]) -> list[Plac
     source = Source("the service", document["number"])
     tokens: set[int] = set()
     for corpus in layers.values():
-        said = corpus[0].annotations
+        annotations = corpus[0].annotations
         decisions = [
-            Decision(hard_tags(said[word.person]), source, Review(word.person, adjudicated=word.adjudicates))
+            Decision(hard_tags(annotations[word.person]), source, Review(word.person, adjudicated=word.adjudicates))
             for word in words
         ]
         tokens.update(settle(decisions).disputed)
@@ -98,8 +98,8 @@ def _decisive(words: Sequence[Word]) -> list[Word]:
 
 def _differences(words: Sequence[Word]) -> set[CharSpan]:
     """The spans that only some of those say whose word counts."""
-    said = [set(map(char_span, word.spans)) for word in _decisive(words)]
-    return said[0].union(*said) - said[0].intersection(*said) if said else set()
+    marked = [set(map(char_span, word.spans)) for word in _decisive(words)]
+    return marked[0].union(*marked) - marked[0].intersection(*marked) if marked else set()
 
 
 def _differ(words: Sequence[Word]) -> bool:

@@ -295,22 +295,22 @@ def marked_documents(connection: Connection, numbers: Iterable[int] | None = Non
         wanted = list(numbers)
         query = query.where(tables.documents.c.number.in_(wanted))
         labels = labels.where(kept.document.in_(wanted))
-    said: dict[int, dict[str, list[CharSpan]]] = {}
+    marks: dict[int, dict[str, list[CharSpan]]] = {}
     tags: dict[int, dict[str, tuple[Tag | SoftTag, ...]]] = {}
     for row in connection.execute(
         labels.order_by(tables.current_annotations.c.document, tables.current_annotations.c.person)
     ):
         if row.tags is not None:
             tags.setdefault(row.document, {})[row.person] = tuple(row.tags)
-        said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
+        marks.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
     for document in connection.execute(query).mappings():
         number = document["number"]
-        yield GivenDocument(_marked(dict(document), said.get(number, {})), tags.get(number, {}))
+        yield GivenDocument(_marked(dict(document), marks.get(number, {})), tags.get(number, {}))
 
 
-def document_with(row: Mapping[str, Any], said: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
+def document_with(row: Mapping[str, Any], marks: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
     """A document (a row of its table) with spans by whoever says so, in place of those that stand."""
-    return GivenDocument(_marked(row, {name: _char_spans(spans) for name, spans in said.items()}), {})
+    return GivenDocument(_marked(row, {name: _char_spans(spans) for name, spans in marks.items()}), {})
 
 
 class GivenDocument(NamedTuple):
@@ -329,12 +329,12 @@ def char_span(span: Mapping[str, Any]) -> CharSpan:
     return CharSpan(span["start"], span["end"], span["label"])
 
 
-def _marked(row: Mapping[str, Any], said: dict[str, list[CharSpan]]) -> Marked:
+def _marked(row: Mapping[str, Any], marks: dict[str, list[CharSpan]]) -> Marked:
     offsets = Places((start, end) for start, end in row["tokens"])
     return Marked(
         row["id"],
         row["text"],
-        said,
+        marks,
         Source("the service", row["number"], record="document"),
         gold=None if row["gold"] is None else _char_spans(row["gold"]),
         split=row["split"],
@@ -376,8 +376,8 @@ def assembled(given: Iterable[GivenDocument]) -> Assembly:
 
 
 def _within(marked: Marked) -> Marked:
-    said = {name: _most(spans, marked) for name, spans in marked.annotations.items()}
-    return replace(marked, annotations=said, gold=None if marked.gold is None else _most(marked.gold, marked))
+    marks = {name: _most(spans, marked) for name, spans in marked.annotations.items()}
+    return replace(marked, annotations=marks, gold=None if marked.gold is None else _most(marked.gold, marked))
 
 
 def _most(spans: list[CharSpan], marked: Marked) -> list[CharSpan]:
@@ -396,5 +396,5 @@ def profiles_of(connection: Connection) -> dict[str, Profile]:
     """What the model is told of annotators of whom files told something, or who are no people."""
     people = tables.people.c
     rows = connection.execute(select(people.id, people.kind, people.profile))
-    told = {row.id: {**(row.profile or {}), "kind": row.kind} for row in rows}
-    return {person: Profile.of(**fields) for person, fields in told.items() if fields != {"kind": "person"}}
+    known_profiles = {row.id: {**(row.profile or {}), "kind": row.kind} for row in rows}
+    return {person: Profile.of(**fields) for person, fields in known_profiles.items() if fields != {"kind": "person"}}

@@ -109,9 +109,9 @@ def _overlapping(layers: Layers, rule: OverlapRule) -> tuple[str, ...]:
     for in_layers in zip(*layers.values(), strict=True):
         document = in_layers[0]
         offsets = places_of(document)
-        said = [[hard_tags(each.annotations[name]) for each in in_layers] for name in document.annotations]
+        sequences = [[hard_tags(each.annotations[name]) for each in in_layers] for name in document.annotations]
         gold = [each.gold for each in in_layers if each.gold is not None]
-        for tags in [*said, gold]:
+        for tags in [*sequences, gold]:
             spans = spans_of_layers(tags, offsets)
             if (found := overlap_in(spans, most, lambda offsets=offsets: offsets)) is not None:  # type: ignore[misc]
                 raise OverlapError(
@@ -141,7 +141,7 @@ def _put(
             continue
         offsets = document_record(connection, number)["tokens"]
         for name in document.annotations:
-            said = [each.annotations[name] for each in in_layers]
-            spans = spans_of_layers(map(hard_tags, said), offsets)
-            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(said), least=least)
+            sequences = [each.annotations[name] for each in in_layers]
+            spans = spans_of_layers(map(hard_tags, sequences), offsets)
+            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(sequences), least=least)
     return added, labels

@@ -42,8 +42,8 @@ class LabelsUsed:
 
     def _read(self, connection: Connection) -> None:
         events, documents = tables.events.c, tables.documents.c
-        said = select(events.seq, events.body).where(events.seq > self._event, events.kind.in_(_KINDS))
-        for row in connection.execute(said.order_by(events.seq).limit(_AT_ONCE)):
+        saved = select(events.seq, events.body).where(events.seq > self._event, events.kind.in_(_KINDS))
+        for row in connection.execute(saved.order_by(events.seq).limit(_AT_ONCE)):
             self._event = row.seq
             self._add(row.body["spans"])
         known = select(documents.number, documents.gold).where(documents.number > self._document)

@@ -21,8 +21,8 @@ def mend(settings: ServiceSettings) -> str:
         events, other = database.change(_rebuilt)
     finally:
         database.close()
-    told = "all was as they say" if not other else f"{other:,} rows were not as they say, and are now"
-    return f"{events:,} events gone through: {told}"
+    outcome = "all was as they say" if not other else f"{other:,} rows were not as they say, and are now"
+    return f"{events:,} events gone through: {outcome}"
 
 
 def _rebuilt(connection: Connection) -> tuple[int, int]:

@@ -98,7 +98,7 @@ def figures_of(connection: Connection, person: str | None = None) -> dict[str, F
         row.id: row.cost for row in connection.execute(query if person is None else query.where(people.id == person))
     }
     labels, documents = tables.current_annotations.c, tables.documents.c
-    said = (
+    saved = (
         select(
             labels.person,
             labels.spans,
@@ -114,20 +114,20 @@ def figures_of(connection: Connection, person: str | None = None) -> dict[str, F
         .order_by(labels.at, labels.document)
     )
     if person is not None:
-        said = said.where(labels.person == person)
+        saved = saved.where(labels.person == person)
     rows: dict[str, list[Any]] = defaultdict(list)
-    for row in connection.execute(said):
+    for row in connection.execute(saved):
         rows[row.person].append(row)
     seconds, trust = _seconds(connection, person), _trust(connection)
     return {id: _figures(id, cost, rows[id], seconds[id], trust.get(id, [])) for id, cost in costs.items()}
 
 
 def _figures(
-    id: str, cost: float, rows: Sequence[Any], seconds: Sequence[float], told: Sequence[Mapping[str, Any]]
+    id: str, cost: float, rows: Sequence[Any], seconds: Sequence[float], figures: Sequence[Mapping[str, Any]]
 ) -> Figures:
     here = [row for row in rows if row.here]
     work = [(row.at, row.spans, row.agreed) for row in here if row.purpose == "work" and row.agreed is not None]
-    accuracy = [one["accuracy"] for one in told if one["accuracy"] is not None]
+    accuracy = [one["accuracy"] for one in figures if one["accuracy"] is not None]
     return Figures(
         id,
         len(rows),
@@ -137,9 +137,9 @@ def _figures(
         quartiles(seconds),
         _gold([row for row in rows if row.purpose == "check"]),
         _gold([row for row in rows if row.purpose == "training"]),
-        tuple(_trusted(one["layer"], one) for one in told),
+        tuple(_trusted(one["layer"], one) for one in figures),
         tuple(
-            _trusted(kind, own) for one in told for kind, own in one["types"].items() if own["spans"] or own["marks"]
+            _trusted(kind, own) for one in figures for kind, own in one["types"].items() if own["spans"] or own["marks"]
         ),
         statistics.fmean(accuracy) if accuracy else None,
         lots_of(work),
@@ -218,8 +218,8 @@ def _trust(connection: Connection) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def _trusted(name: str, told: Mapping[str, Any]) -> Trust:
+def _trusted(name: str, figures: Mapping[str, Any]) -> Trust:
     shares = (
-        None if told[what] is None else Share(*told[what]) for what in ("found", "exact", "precision", "invented")
+        None if figures[what] is None else Share(*figures[what]) for what in ("found", "exact", "precision", "invented")
     )
-    return Trust(name, told["spans"], *shares)
+    return Trust(name, figures["spans"], *shares)

@@ -129,9 +129,9 @@ def look(connection: Connection, person: str, document: int, settings: ServiceSe
     """A document with everybody's version; the consensus too, if it is not hidden from this reviewer any more."""
     row = document_record(connection, document)
     query = select(_labels.c.person, _labels.c.spans).where(_labels.c.document == document)
-    said = {one.person: one.spans for one in connection.execute(query)}
-    names = letters(said, document, secret)
-    versions = [Version(name, msgspec.convert(said[whose], list[Span])) for whose, name in names.items()]
+    spans_of = {one.person: one.spans for one in connection.execute(query)}
+    names = letters(spans_of, document, secret)
+    versions = [Version(name, msgspec.convert(spans_of[whose], list[Span])) for whose, name in names.items()]
     mine = and_(_leases.c.document == document, _leases.c.person == person)
     lent = connection.execute(select(_leases).where(mine)).one_or_none()
     own = connection.execute(

@@ -24,9 +24,9 @@ STANDS = (tables.current_annotations, tables.assignments, tables.reviews, tables
 _KEYS = ("document", "person")
 
 
-def record(connection: Connection, kind: Kind, **told: Any) -> Event:
+def record(connection: Connection, kind: Kind, **fields: Any) -> Event:
     """Add an event (as :func:`quorate.service.events.append` does), and let it have its effect."""
-    event = append(connection, kind, **told)
+    event = append(connection, kind, **fields)
     apply(connection, event)
     return event
 

@@ -53,8 +53,8 @@ def listen(settings: ServiceSettings) -> socket.socket:
         taken.listen(512)
     except OSError as error:
         taken.close()
-        told = error.strerror or error
-        raise SettingsError(f"{settings.host}:{settings.port}: {told} (give another --port)") from None
+        reason = error.strerror or error
+        raise SettingsError(f"{settings.host}:{settings.port}: {reason} (give another --port)") from None
     return taken
 
 

@@ -182,10 +182,10 @@ class Fate(Enum):
 
 
 class Outcome(NamedTuple):
-    """How an attempt went: ``said`` is a line for whoever owns the webhook, with nothing of the answer's body."""
+    """How an attempt went: ``message`` is a line for whoever owns the webhook, with nothing of the answer's body."""
 
     fate: Fate
-    said: str
+    message: str
     wait: float | None = None
 
 
@@ -199,16 +199,16 @@ def deliver(
     try:
         answer = outgoing.request("POST", delivery.url, headers, delivery.body)
     except (RefusedUrlError, ServerError) as error:  # a name that is not public today may be tomorrow
-        said = str(error)
+        message = str(error)
     else:
-        said = f"answered {answer.status}"
+        message = f"answered {answer.status}"
         if 200 <= answer.status < 300:
-            return Outcome(Fate.DELIVERED, said)
+            return Outcome(Fate.DELIVERED, message)
         if answer.status == 410:
-            return Outcome(Fate.TURNED_OFF, f"{said}: it wants no more of these")
+            return Outcome(Fate.TURNED_OFF, f"{message}: it wants no more of these")
         asked = _retry_after(answer.headers.get("retry-after", ""))
     wait = next_attempt(delivery.attempts + 1, draw)
-    return Outcome(Fate.GIVEN_UP, said) if wait is None else Outcome(Fate.AGAIN, said, max(wait, asked))
+    return Outcome(Fate.GIVEN_UP, message) if wait is None else Outcome(Fate.AGAIN, message, max(wait, asked))
 
 
 def _retry_after(value: str) -> float:

@@ -200,13 +200,13 @@ def cross_fitted(
     and in which order they are learned from, does not hang on the order of documents.
     """
     doc_start = encoded.doc_start
-    said = encoded.event_start[doc_start[1:]] > encoded.event_start[doc_start[:-1]]
-    teachers = np.flatnonzero(said)
+    labelled = encoded.event_start[doc_start[1:]] > encoded.event_start[doc_start[:-1]]
+    teachers = np.flatnonzero(labelled)
     teachers = rng.permutation(teachers[np.argsort(lots_of(encoded).document[teachers], kind="stable")])
     folds = min(folds, len(teachers))
     if folds < 2:
         raise InputError("a tagger learns from some documents and tags others: at least two must have annotations")
-    bare = np.flatnonzero(~said)
+    bare = np.flatnonzero(~labelled)
     out = np.zeros_like(posterior)
     for fold in range(folds):
         progress(fold)

@@ -28,6 +28,6 @@ def outlook_of(
     except QuorateError:  # nobody to ask, or a model that cannot tell
         return None
     change = advice.change
-    told = {name: round(float(getattr(change, name)), 5) for name in ("mean", "low", "high", "all_round")}
+    figures = {name: round(float(getattr(change, name)), 5) for name in ("mean", "low", "high", "all_round")}
     verdict = {"stop": advice.stop, "nobody_left": advice.nobody_left, "reason": advice.reason}
-    return {"labels": change.labels, **told, **verdict}
+    return {"labels": change.labels, **figures, **verdict}

@@ -71,18 +71,18 @@ def progress(service: ServiceOf, who: WhoAsks) -> Progress:
         counts = dict.fromkeys(("documents", "labels", "spans", "known"), 0)
         if last is not None:
             counts = {name: last["summary"][name] for name in counts}
-        told = None if fit is None else {"version": fit["version"], "at": fit["at"], **fit["summary"]}
+        shown = None if fit is None else {"version": fit["version"], "at": fit["at"], **fit["summary"]}
         overlaps = Overlaps() if last is None else msgspec.convert(last["summary"].get("overlaps", {}), Overlaps)
-        if told is not None:
-            told = {name: value for name, value in told.items() if name not in ("overlaps", "rare")}
+        if shown is not None:
+            shown = {name: value for name, value in shown.items() if name not in ("overlaps", "rare")}
         if not who.role.may(Role.MANAGER):
-            told = told and {name: value for name, value in told.items() if name not in _OF_PEOPLE}
+            shown = shown and {name: value for name, value in shown.items() if name not in _OF_PEOPLE}
             overlaps = replace(overlaps, some=[replace(one, person=None) for one in overlaps.some])
         return Progress(
             version=0 if newest is None else newest["version"],
             event=0 if last is None else last["event"],
             at=None if last is None else last["at"],
-            fit=told,
+            fit=shown,
             overlaps=overlaps,
             **counts,
         )

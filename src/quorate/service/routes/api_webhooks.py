@@ -15,8 +15,8 @@ from quorate.service.routes.common import ServiceOf
 from quorate.service.webhooks import EventType
 
 router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"])
-Told = Literal["document.completed", "consensus.changed"]
-Types = Annotated[list[Told], Field(min_length=1, max_length=2)]
+TypeName = Literal["document.completed", "consensus.changed"]
+Types = Annotated[list[TypeName], Field(min_length=1, max_length=2)]
 
 
 class WebhookIn(BaseModel):

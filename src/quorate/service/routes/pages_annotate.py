@@ -61,12 +61,12 @@ def annotate_again_page(request: Request, service: ServiceOf, who: WhoAsks, docu
     """A document that somebody has saved, to be changed."""
 
     def given(connection: Connection) -> dict[str, Any]:
-        said = annotating.current(connection, document, who.person)
-        if said is None:
+        own = annotating.current(connection, document, who.person)
+        if own is None:
             raise NotFoundError(f"nothing of yours is saved for document {document}")
         row = document_record(connection, document)
         place = {name: row[name] for name in ("number", "id", "text", "tokens")}
-        return {**place, "spans": said["spans"], "training": False}
+        return {**place, "spans": own["spans"], "training": False}
 
     found = service.read(given)
     return show(request, "annotate.html", {"given": service.marking | {"document": found}})
