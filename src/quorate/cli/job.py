@@ -7,7 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,28 +150,25 @@ class Job:
         if "-" not in checked:  # which can be read only once
             refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
 
-    def without_audit(self) -> Job:
-        """The job that makes the whole consensus, of which an audit would tell what may be written."""
-        given = Given(self.given)
-        if self.guaranteed_precision is not None:
-            del given["precision"]
-        return replace(self, given=given, keeping=replace(self.keeping, checked=None))
-
     def read(self) -> tuple[Layers, KnownInLayers]:
         """The annotations by layer, and what is known of them."""
         return self.known.of_layers(self.reading.layers(self.inputs), quiet=self.quiet)
 
     def fit(self, read: tuple[Layers, KnownInLayers] | None = None) -> Done:
         """Combine what was ``read``, or read it."""
-        from quorate.estimators.layered import LayeredModel
+        from quorate.estimators.layered import LayeredModel, known_in
 
         past = None if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
         layers, known = self.read() if read is None else read
-        fitted = LayeredModel(self.estimator())
         with fit_progress(self.quiet) as after_pass:
-            fitted.fit(layers, known=known, progress=after_pass, history=past)
-        for model in fitted.models_.values():
-            model.meta_["inputs"] |= self.known.digests
+            if layers.named or past is not None:
+                model = LayeredModel(self.estimator())
+                fitted = model.fit(layers, known=known, progress=after_pass, history=past)
+            else:
+                alone = self.estimator().fit(layers.corpus, known=known_in(known, ""), progress=after_pass)
+                fitted = LayeredModel.of(alone)
+        for each in fitted.models_.values():
+            each.meta_["inputs"] |= self.known.digests
         return Done(fitted, known)
 
     def decided(self, name: Callable[[str], str] = str) -> dict[str, Any]:
