@@ -14,8 +14,6 @@ from quorate.result.annotators import AnnotatorSummary
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.sources import SourceKind, Sources
 
-__all__ = ["annotator_record", "annotator_table", "tables_by_kind"]
-
 _WORTH_SAYING = 0.05  # the share of spans with other bounds from which on it matters how they are off
 _WAYS = {
     "early_start": "starts early",

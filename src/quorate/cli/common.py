@@ -27,42 +27,6 @@ if TYPE_CHECKING:
     from quorate.formats.layering import Layer
     from quorate.formats.layers import Layers
 
-__all__ = [
-    "READING",
-    "InOrderOfAJob",
-    "Inputs",
-    "Json",
-    "LayeredReading",
-    "LayersOption",
-    "MaxSize",
-    "Output",
-    "Probabilities",
-    "Quiet",
-    "Reading",
-    "Shares",
-    "Threads",
-    "To",
-    "Verbose",
-    "app",
-    "bar",
-    "cell",
-    "check_json",
-    "check_outputs",
-    "console",
-    "fit_progress",
-    "not_written",
-    "option_errors_at",
-    "reads",
-    "say",
-    "say_notes",
-    "spare_what_was_checked",
-    "tell",
-    "typed",
-    "wants_layers",
-    "with_options",
-    "write_json",
-]
-
 # Commands in the order of a job, by their panel in the help. One that is not named here comes last.
 _JOB = {
     "A project": ("init", "run", "status", "versions", "diff", "restore", "reviews"),

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
 
-__all__ = ["Done", "Job", "job_of", "make_report", "takes_a_job"]
-
 
 @dataclass(frozen=True)
 class Job:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quorate.label_studio import Client, Synced
     from quorate.result.result import Result
 
-__all__ = ["Pushing", "client_of", "label_studio"]
-
 _KEY = "LABEL_STUDIO_API_KEY"
 _LONGEST_PAUSE = 300.0
 _MOST_SHOWN = 10  # annotators in the table of a sync

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
 
-__all__ = ["Chosen", "Keeping", "Machine", "Method", "Telling", "WithoutDocuments", "Writing", "takes_groups"]
-
-
 WithoutDocuments = Annotated[
     bool,
     typer.Option(

@@ -14,8 +14,6 @@ from quorate.project.store import Store, Version
 if TYPE_CHECKING:
     from quorate.audit.claims import Claims
 
-__all__ = ["audits_left_behind", "tells_of_another_fit", "tells_version_audited"]
-
 
 @contextmanager
 def tells_version_audited(store: Store, go_on: str) -> Iterator[None]:

@@ -27,16 +27,6 @@ from quorate.project.changes import outputs_changed, what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
 from quorate.project.store import Store, Version, digest_of_path
 
-__all__ = [
-    "NO_MODEL",
-    "CurrentState",
-    "Outcome",
-    "Project",
-    "consensus_meant",
-    "model_meant",
-    "refuse_outputs_of_a_run",
-]
-
 _EDITED = ".edited"
 NO_MODEL = "no model (give one that 'aggregate --save' wrote, or a project: quorate init)"
 _NO_CONSENSUS = "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project: quorate init)"

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from quorate.evaluate.metrics import PairAgreement
     from quorate.reviews import Dispute, Reviewer, Reviews, Says
 
-__all__ = ["reviews"]
-
 
 @app.command(
     epilog="Examples:\n\n"

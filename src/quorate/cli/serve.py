@@ -19,8 +19,6 @@ from quorate.limits import size_named
 from quorate.project.settings_file import SettingsFile, find
 from quorate.service.settings import FitSettings, QueueSettings, ReviewSettings, ServiceSettings
 
-__all__ = ["serve", "service"]
-
 service = typer.Typer(no_args_is_help=True, help="Look after what 'quorate serve' keeps: backups, links, rebuilding.")
 app.add_typer(service, name="service")
 

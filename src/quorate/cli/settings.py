@@ -15,8 +15,6 @@ from quorate.cli.common import with_options
 from quorate.errors import SettingsError
 from quorate.model.settings import GONE, Settings
 
-__all__ = ["Given", "in_options", "settings_from_file", "takes_output_settings", "takes_settings"]
-
 _OTHERS = {"n_jobs": "--threads", "accept": "--accept"}  # options that are no settings of a fit
 _DIALS = ("precision", "recall")  # a consensus keeps to one of them
 _OUTPUT = ("decode", *_DIALS)  # settings that a saved model can be given anew

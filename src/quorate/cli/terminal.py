@@ -6,8 +6,6 @@ import os
 import re
 from typing import TextIO
 
-__all__ = ["escaped", "width_of", "wrapped"]
-
 _USUAL_WIDTH = 80
 
 # Control characters, what ends a line, what turns the direction of writing around, and halves of characters, which

@@ -36,8 +36,6 @@ from quorate.service.answers import (
     TokenMade,
 )
 
-__all__ = ["Client"]
-
 _AT_ONCE = 500  # texts in one request
 _ME = "quorate.client"
 

@@ -18,17 +18,6 @@ from quorate.errors import ServerError, SettingsError
 from quorate.service.answers import Event
 from quorate.storage.files.atomic import written_whole
 
-__all__ = [
-    "ConflictError",
-    "Connection",
-    "InvalidError",
-    "NotAllowedError",
-    "NotFoundError",
-    "NotLoggedInError",
-    "ServiceError",
-    "WaitError",
-]
-
 T = TypeVar("T")
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from quorate.corpus.records import Source, Tag
 from quorate.corpus.tags import OUTSIDE, find_spans, goes_on, marks_span
 
-__all__ = ["Decision", "LastWord", "Outcome", "Review", "by_reviewer", "last_words", "settle"]
-
 
 class Review(NamedTuple):
     """Who decided (``""``: nobody says), when, what they noted, and on which version of the consensus.

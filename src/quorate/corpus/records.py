@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from quorate.formats.frames import CorpusTable
 
-__all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag", "hard_tags", "known_gold"]
-
 Tag = str | None
 """A tag, or ``None``: not seen."""
 

@@ -29,8 +29,6 @@ from quorate.crowd.marked import counted, label_events
 from quorate.crowd.together import ENOUGH
 from quorate.errors import InputError
 
-__all__ = ["ENDS", "Abstaining", "Coverage", "account_for_abstaining", "coverage"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Labels = NDArray[np.int32]

@@ -9,25 +9,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.native import native
 
-__all__ = [
-    "LabelEvents",
-    "Marked",
-    "PairedEvents",
-    "Sequences",
-    "add_alike",
-    "add_coverage",
-    "add_hashes",
-    "events_by_token",
-    "events_of_cells",
-    "fill_pairs",
-    "kept_of_pairs",
-    "keys_by_token",
-    "marked_together",
-    "sure_events",
-    "weigh_pairs",
-    "without_events",
-]
-
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Ints16 = NDArray[np.int16]

@@ -13,8 +13,6 @@ from quorate.crowd.crowd import Crowd
 from quorate.crowd.kernels import LabelEvents
 from quorate.model.kernels.cores import available_threads, balanced, in_order
 
-__all__ = ["counted", "label_events"]
-
 Floats = NDArray[np.float64]
 _LEAST_EVENTS = 1 << 16  # that a piece has, of which there are so many at most
 _MOST_PIECES = 64

@@ -36,8 +36,6 @@ from quorate.storage.model_documents import kept_documents, packed_documents
 if TYPE_CHECKING:
     from quorate.estimators.bsc import BSC
 
-__all__ = ["loaded", "stored"]
-
 Arrays = dict[str, NDArray[Any]]
 
 _WORDS, _ROWS, _GAVE = "words", "rows", "gave"

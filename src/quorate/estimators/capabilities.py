@@ -15,8 +15,6 @@ from quorate.model.settings import Settings
 from quorate.result.result import Result
 from quorate.storage.model_files import Stored
 
-__all__ = ["Advises", "Explains", "FitsInPasses", "Remembers", "Saves", "Tunes", "Updates"]
-
 
 @runtime_checkable
 class Saves(Protocol):

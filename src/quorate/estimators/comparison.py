@@ -13,8 +13,6 @@ from quorate.estimators.voting import MajorityVote
 from quorate.formats.notes import people
 from quorate.taggers.loop import TAGGER
 
-__all__ = ["compared_with_nobody", "not_judged"]
-
 
 def compared_with_nobody(
     model: BSC | CRFMA | MajorityVote, corpus: Corpus | None = None, known: Iterable[str] = ()

@@ -44,8 +44,6 @@ from quorate.storage import model_files
 from quorate.taggers.exact_crf import Crf, train
 from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered
 
-__all__ = ["CRFMA"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -11,8 +11,6 @@ from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["KnownF1", "agreement_of", "f1_by_gold"]
-
 _MOST_DRAWN = 20_000_000  # documents, over all resamples
 _RESAMPLES, _LEAST_RESAMPLES = 2000, 100
 

@@ -21,8 +21,6 @@ from quorate.corpus.tags import OUTSIDE, find_pieces, marks_span, tag_inside
 from quorate.corpus.tokens import Offsets
 from quorate.formats.mentions import Found, Mention, Page, Rewriting
 
-__all__ = ["Asked", "Listed", "end_of_thoughts", "understood"]
-
 
 class Asked(NamedTuple):
     """What a model was asked about: the text, its tokens, and the label, where it was asked for one alone."""

@@ -33,8 +33,6 @@ from quorate.formats.opened import stem
 from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
 from quorate.wording import counted
 
-__all__ = ["Assembly", "Options"]
-
 
 @dataclass(frozen=True)
 class Options:

@@ -12,8 +12,6 @@ from quorate.errors import nearest
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 
-__all__ = ["REPLACED", "LabelChanges", "not_met", "rename_annotators"]
-
 _EVERY_OTHER = "*"
 _DROPPED = "{} {label was|labels were} dropped by --map-labels"
 REPLACED = "{} {annotation was|annotations were} replaced by a later one of the same document by the same annotator"

@@ -20,16 +20,6 @@ from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
 from quorate.formats.notes import Notes
 
-__all__ = [
-    "Export",
-    "ExportAnnotation",
-    "ExportDocument",
-    "export_of",
-    "export_of_layers",
-    "outward_spans",
-    "unit_for",
-]
-
 _NOBODYS = (
     "{} {document that nobody annotated is|documents that nobody annotated are} not written: this format has what "
     "annotators said"

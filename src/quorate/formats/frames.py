@@ -33,18 +33,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = [
-    "Columns",
-    "CorpusTable",
-    "arrow_table",
-    "corpus_columns",
-    "corpus_of",
-    "frame_documents",
-    "is_frame",
-    "pandas_frame",
-    "span_columns",
-]
-
 Columns = dict[str, NDArray[Any] | Sequence[Any]]
 """A table: numbers as arrays; words, and lists of words, as lists."""
 

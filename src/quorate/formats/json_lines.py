@@ -18,17 +18,6 @@ from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
 from quorate.storage.files.atomic import written_whole
 
-__all__ = [
-    "DIGITS",
-    "consensus_lines",
-    "corpus_line",
-    "corpus_lines",
-    "encoded_lines",
-    "place_fields",
-    "write",
-    "write_lines",
-]
-
 DIGITS = 6
 """Decimals of the confidence of tokens."""
 

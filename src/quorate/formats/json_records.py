@@ -14,8 +14,6 @@ from quorate.errors import InputError
 from quorate.formats.opened import most_of
 from quorate.limits import size_in_words
 
-__all__ = ["Decoder", "array_items", "decoded", "first_keys", "lines", "records"]
-
 Value = TypeVar("Value")
 Made = TypeVar("Made", covariant=True)
 

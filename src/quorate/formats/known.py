@@ -16,18 +16,6 @@ from quorate.formats.registry import sniff
 from quorate.limits import size_named
 from quorate.wording import counted
 
-__all__ = [
-    "LineCounts",
-    "Paths",
-    "Settled",
-    "decisions_on",
-    "read_files",
-    "read_known",
-    "read_records",
-    "read_settled",
-    "settle_all",
-]
-
 Paths = str | Path | Sequence[str | Path]
 
 

@@ -23,8 +23,6 @@ from quorate.formats.layers import Layers
 from quorate.formats.marked import Placed
 from quorate.formats.notes import some
 
-__all__ = ["Line", "known_records", "read_known_layers", "read_layer_records", "read_settled_layers"]
-
 Line = dict[str, Any]
 _Taken = dict[str, list[int]]
 """For each layer the numbers of the spans that it takes."""

@@ -30,8 +30,6 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, Samples, stem
 from quorate.wording import in_number
 
-__all__ = ["read", "shares"]
-
 _NOT_UNDERSTOOD = (
     "{} {answer was|answers were} not understood, or cut off, and {counts|count} as not seen (such as {} to "
     "document {})"

@@ -24,8 +24,6 @@ from quorate.formats.marked import Placed
 from quorate.formats.notes import some
 from quorate.wording import counted
 
-__all__ = ["Layer", "Layering", "deal", "deal_into", "deal_rare", "named"]
-
 _ONE_IN = 50  # of the documents with two labels, these overlap in at least one of so many, to part
 _ENOUGH, _OF_FEW = 5, 10  # documents in which they overlap at least; or, of few documents, in one of so many
 

@@ -27,21 +27,6 @@ from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.wording import counted
 
-__all__ = [
-    "GOLD_OVERLAPPING",
-    "PIECES_DROPPED",
-    "SPANS_DROPPED",
-    "SPANS_OTHER_WORDS",
-    "SPANS_OVERLAPPING",
-    "Marked",
-    "Placed",
-    "UnitVotes",
-    "Words",
-    "find_units_of",
-    "placed",
-    "tagged",
-]
-
 
 @dataclass(slots=True)
 class Marked:

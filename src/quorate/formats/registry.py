@@ -16,9 +16,6 @@ from quorate.formats.json_records import first_keys
 from quorate.formats.notes import some
 from quorate.formats.zipped import member_names
 
-__all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "sniff"]
-
-
 _WINDOW = 1 << 16  # of a file, by which its format is told
 _ROWS = 100  # of these
 _LIBRARIES = {"cas": "cassis", "spacy": "spacy", "table": "pyarrow"}  # what the extras bring

@@ -33,8 +33,6 @@ from quorate.formats.opened import Input
 from quorate.formats.table import NO_WORD, cells_in, delimiter_in, delimiter_of, known_names, rows_in
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["NOBODYS", "ROWS", "Sheet", "begins_sheet", "is_sheet", "names_document", "read", "write"]
-
 _DOCUMENT = ("doc", "task", "doc_id", "document_id", "sentence", "sentence_id", "sent_id", "sentence #", "id")
 _MAY_BE_WORDS = {"sentence", "id"}  # the first of a text in columns, as the other names hardly are
 _WORDS = ("word", "token")  # where both are there, the second one counts

@@ -9,8 +9,6 @@ from typing import Any
 from quorate.model.settings import Settings
 from quorate.project.store import Version
 
-__all__ = ["outputs_changed", "what_changed"]
-
 _GROUPS = ("settings", "reading")  # what is in them are options like all others
 _OPTIONS = {"format": "from", "predictions": "with-predictions"}  # where the name is not that of the option
 _OPTIONS |= {one.name: one.metadata["option"].removeprefix("--") for one in fields(Settings) if one.metadata["option"]}

@@ -11,8 +11,6 @@ import msgspec
 from quorate.project.changes import what_changed
 from quorate.project.store import Store, Version
 
-__all__ = ["AnnotatorChange", "Difference", "DocumentChange", "SpanChange", "difference"]
-
 _MOVED = 0.05  # of a document's confidence, or of an annotator's informativeness in bits: what is worth a word
 
 

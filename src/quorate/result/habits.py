@@ -18,8 +18,6 @@ from quorate.model.consensus_spans import consensus_spans
 from quorate.model.engines.protocol import Decoded
 from quorate.model.kernels.marked import SureSpans, add_habits
 
-__all__ = ["BOUNDS", "KINDS", "SpanHabits", "count_habits"]
-
 Floats = NDArray[np.float64]
 
 KINDS = ("exact", "shifted", "split", "wrong_type", "missed")

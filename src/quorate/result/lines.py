@@ -20,8 +20,6 @@ from quorate.model.kernels.lines import ConsensusColumns, lines_of, quoted
 from quorate.result.coherent import Probabilities
 from quorate.storage.columns import columns_of
 
-__all__ = ["can_be_compiled", "json_lines"]
-
 
 def can_be_compiled(tagset: TagSet) -> bool:
     """Whether compiled code can write these labels: not spans in pieces, which tags cannot tell from others.

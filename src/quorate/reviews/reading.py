@@ -13,8 +13,6 @@ from quorate.formats.known_layers import read_layer_records
 from quorate.formats.layers import Layers
 from quorate.reviews.reviews import Reviews
 
-__all__ = ["read", "read_layers"]
-
 
 def read(
     paths: str | Path | Sequence[str | Path],

@@ -15,8 +15,6 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.evaluate.metrics import PairAgreement, measure_agreement
 
-__all__ = ["Dispute", "Reviewer", "Reviews", "Says"]
-
 CONSENSUS = "consensus"
 
 

@@ -20,18 +20,6 @@ from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
 from quorate.service.state import record
 
-__all__ = [
-    "Given",
-    "annotated",
-    "current",
-    "import_annotation",
-    "of_person",
-    "revisions",
-    "save",
-    "undo",
-    "withdraw",
-]
-
 _OF_A_FILE = "import-"  # how ids of saves begin that came from files and other tools
 _TO_DO_AGAIN = 86_400.0  # seconds that somebody has who took back what they said
 _KINDS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDRAWN)

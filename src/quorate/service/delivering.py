@@ -38,24 +38,6 @@ from quorate.service.webhooks import (
     payload,
 )
 
-__all__ = [
-    "ANY_WEBHOOK",
-    "Courier",
-    "Webhook",
-    "add_webhook",
-    "change_webhook",
-    "consensus_changed",
-    "deliveries_of",
-    "document_decided",
-    "document_labelled",
-    "enqueue",
-    "find_webhook",
-    "outgoing_of",
-    "remove_webhook",
-    "rotate_secret",
-    "webhooks_of",
-]
-
 _MOST_WEBHOOKS = 50
 _MOST_NAMED = 1_000  # documents in one message; of more it says that any may have changed
 _TAKEN_FOR = 60.0  # seconds that a message is somebody's who sends it

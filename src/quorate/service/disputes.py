@@ -15,8 +15,6 @@ from quorate.service.answers import Place
 from quorate.service.database import tables
 from quorate.service.documents import SpanRecord, char_span, document_record, document_with, layers_of
 
-__all__ = ["Dispute", "Word", "in_dispute", "open_places", "words_on"]
-
 
 class Word(NamedTuple):
     """What a reviewer says of a document, and as what; ``event`` is when they said it, among all that happened."""

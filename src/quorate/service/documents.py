@@ -22,32 +22,6 @@ from quorate.formats.marked import Marked
 from quorate.service.database import tables
 from quorate.service.problems import InvalidError, NotFoundError, OverlapError
 
-__all__ = [
-    "GivenDocument",
-    "SpanRecord",
-    "add_document",
-    "assembled",
-    "char_span",
-    "check_overlaps",
-    "check_spans",
-    "content_of",
-    "corpus_of",
-    "document_record",
-    "document_with",
-    "have_overlap",
-    "layers_of",
-    "marked_documents",
-    "numbers_of",
-    "overlap_in",
-    "places_of",
-    "profiles_of",
-    "purposes_of",
-    "spans_of_layers",
-    "spans_of_tags",
-    "tags_of_layers",
-    "tokens_of",
-]
-
 Offsets = Sequence[tuple[int, int]]
 SpanRecord = dict[str, Any]
 """``{"start": 3, "end": 9, "label": "PER"}``, in code points, end excluded."""

@@ -9,8 +9,6 @@ from quorate.service.documents import document_record
 from quorate.service.events import history
 from quorate.service.people import people_of, read_personal
 
-__all__ = ["history_of"]
-
 
 def history_of(connection: Connection, document: int) -> list[HistoryEntry]:
     """All that happened to a document, the first thing first."""

@@ -28,8 +28,6 @@ from quorate.service.people import named
 from quorate.service.problems import OverlapError
 from quorate.wording import in_number
 
-__all__ = ["Imported", "import_corpus"]
-
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
 _HERE_FOR = (
     "{} {document is|documents are} here for {} already: {it stays|they stay} so, and {its|their} gold is left out"

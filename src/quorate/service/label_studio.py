@@ -54,8 +54,6 @@ from quorate.service.people import named
 from quorate.service.problems import InvalidError
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["InStep", "Moved", "stay_in_step"]
-
 _VERSION = f"{OWN_PREFIX} service"
 _MARK = f"{OWN_PREFIX} "  # of a region that was labelled here; then comes who it was
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long

@@ -12,8 +12,6 @@ from quorate.service.database import tables
 from quorate.service.documents import SpanRecord
 from quorate.service.events import Kind
 
-__all__ = ["LabelsUsed"]
-
 _PAUSE = 3.0  # seconds between two looks
 _AT_ONCE = 100_000  # events or documents of one look
 _KINDS = (Kind.ANNOTATION_SAVED.value, Kind.ANNOTATION_REVISED.value, Kind.REVIEW_DECIDED.value)

@@ -9,8 +9,6 @@ from quorate.service.database.engine import Database
 from quorate.service.settings import ServiceSettings
 from quorate.service.state import STANDS, rebuild
 
-__all__ = ["mend"]
-
 
 def mend(settings: ServiceSettings) -> str:
     """Make the tables of what stands from events alone, while those who save wait; say what was other."""

@@ -10,8 +10,6 @@ from sqlalchemy import Connection, select
 from quorate.service.database import tables
 from quorate.service.people import find_person, read_personal
 
-__all__ = ["data_of"]
-
 
 def data_of(connection: Connection, person: str) -> dict[str, Any]:
     """Who they are, what they can log in with (no secrets), what they say now, and all that they ever did."""

@@ -19,8 +19,6 @@ from quorate.service.database import tables
 from quorate.service.documents import SpanRecord, char_span
 from quorate.service.events import Kind
 
-__all__ = ["Figures", "Gold", "Lot", "Quartiles", "Share", "Trust", "figures_of", "lots_of", "quartiles"]
-
 _LEAST_IN_LOT, _MOST_LOTS = 10, 12
 IMPORTED = "import-%"  # the ids of labels that came from files
 

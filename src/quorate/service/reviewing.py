@@ -28,18 +28,6 @@ from quorate.service.sessions import Who
 from quorate.service.settings import ServiceSettings
 from quorate.service.state import record
 
-__all__ = [
-    "Given",
-    "decide",
-    "lease",
-    "least_certain",
-    "letters",
-    "look",
-    "release",
-    "reveal",
-    "withdraw",
-]
-
 _LOOKED_AT = 20  # documents, the least certain: more than the reviewers who ask at one moment
 
 _documents, _reviews, _leases = tables.documents, tables.reviews, tables.review_leases

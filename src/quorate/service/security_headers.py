@@ -15,16 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from quorate.limits import size_in_words
 from quorate.service import patience
 
-__all__ = [
-    "CONTENT_SECURITY_POLICY",
-    "AllowedHosts",
-    "BodyLimit",
-    "SecurityHeaders",
-    "TooLargeError",
-    "TooSlowError",
-    "guarded",
-]
-
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"

@@ -14,26 +14,6 @@ from quorate.service.database import tables
 from quorate.service.people import Role
 from quorate.service.problems import InvalidError, NotFoundError
 
-__all__ = [
-    "Invitation",
-    "Who",
-    "bearer_of",
-    "begin_session",
-    "end_session",
-    "find_invitation",
-    "invite",
-    "make_token",
-    "note_use",
-    "open_invitations",
-    "prolong_session",
-    "remove_token",
-    "revoke_invitation",
-    "use_invitation",
-    "who_asks",
-    "who_has_session",
-    "who_has_token",
-]
-
 _TOKEN = "qt_"
 _INVITATION_DAYS = 7
 _ID = 16  # characters of the digest of a link, by which it is spoken of

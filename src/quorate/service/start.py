@@ -28,8 +28,6 @@ from quorate.service.settings import LabelStudioSettings, ServiceSettings
 from quorate.storage.files.unfinished import sweep
 from quorate.wording import counted
 
-__all__ = ["begin", "invitation"]
-
 _SYNC = "label-studio sync"  # the command whose options hold here too
 
 _DEMO_LABELS = 3  # of the five that each document of the sample has

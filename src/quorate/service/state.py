@@ -16,8 +16,6 @@ from quorate.service.database import tables
 from quorate.service.database.engine import upsert
 from quorate.service.events import Event, Kind, append, events_after
 
-__all__ = ["STANDS", "apply", "rebuild", "record"]
-
 STANDS = (tables.current_annotations, tables.assignments, tables.reviews, tables.review_leases)
 """The tables of what stands now."""
 

@@ -22,21 +22,6 @@ from typing import Any, NamedTuple
 from quorate.errors import InputError, ServerError
 from quorate.service.outgoing import Outgoing, RefusedUrlError
 
-__all__ = [
-    "Delivery",
-    "EventType",
-    "Fate",
-    "Outcome",
-    "SignatureError",
-    "deliver",
-    "new_delivery_id",
-    "new_secret",
-    "next_attempt",
-    "payload",
-    "signed",
-    "verify",
-]
-
 _PREFIX = "whsec_"
 _SHORTEST_KEY, _LONGEST_KEY = 24, 64
 _TOLERANCE = 300

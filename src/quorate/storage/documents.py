@@ -22,8 +22,6 @@ from quorate.model.kernels.lines import quoted
 from quorate.storage.arrays import Arrays
 from quorate.storage.corpora_checks import RAW_KINDS
 
-__all__ = ["SOFT", "ArrayCorpus", "DocumentArrays", "Grows", "document_of", "piece_of", "starts_of"]
-
 SOFT = -2
 """In ``codes``: probabilities, which stand elsewhere."""
 

@@ -21,8 +21,6 @@ from quorate.storage.arrays import Arrays
 from quorate.storage.corpora_checks import RAW_KINDS, Rule, document_rules, document_shapes, within
 from quorate.storage.documents import ArrayCorpus, DocumentArrays, piece_of
 
-__all__ = ["KeptDocuments", "KeptNames", "kept_documents", "packed_documents"]
-
 Codes = NDArray[np.int32]
 
 _KINDS = RAW_KINDS | {"unit": np.uint8}

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from quorate.crowd.crowd import Crowd, CrowdWhenAsked, PartOnDisk, Shard, SlicesOnDisk
 
-__all__ = ["Renumbered", "RenumberedSlices", "renumbered", "shard_of_slices"]
-
 Integers = NDArray[np.int64]
 
 _WORDS, _CELLS = 5, 6  # where a slice has the words and the cells that its short numbers stand for

@@ -25,20 +25,6 @@ from quorate.model.loop import Progress
 from quorate.model.parts.truth import log_mask
 from quorate.taggers import Tagger, TaggerChoice, make_tagger
 
-__all__ = [
-    "FOLDS",
-    "ROUNDS",
-    "TAGGER",
-    "Step",
-    "TaggerRound",
-    "best_path",
-    "cross_fitted",
-    "in_rounds",
-    "joined_fit",
-    "rounds_of",
-    "teach",
-]
-
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
 Found = tuple[Any, Crowd, Any]

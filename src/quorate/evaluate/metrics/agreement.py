@@ -16,8 +16,6 @@ from quorate.evaluate.metrics.kappa import fleiss_kappa, kappa_of, krippendorff_
 from quorate.evaluate.metrics.reading import opens_at_orphans
 from quorate.evaluate.metrics.unitizing import Continuum, unitizing_alpha
 
-__all__ = ["Agreement", "PairAgreement", "measure_agreement"]
-
 Ints = NDArray[np.int64]
 
 _BLOCK = 1 << 21  # tokens of sequence pairs compared at once, which bounds memory

@@ -33,8 +33,6 @@ import numpy as np
 from quorate.corpus.spans import Span
 from quorate.errors import InputError
 
-__all__ = ["Continuum", "Unitizing", "unitizing_alpha"]
-
 Bounds = tuple[int, int]
 
 

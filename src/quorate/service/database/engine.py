@@ -39,8 +39,6 @@ from quorate.service.database.migrating import LOCK, migrate
 from quorate.service.database.tables import metadata
 from quorate.service.problems import BusyError, InvalidError
 
-__all__ = ["Database", "upsert", "upsert_all"]
-
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds

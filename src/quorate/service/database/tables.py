@@ -23,28 +23,6 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = [
-    "assignments",
-    "audits",
-    "consensus",
-    "current_annotations",
-    "deliveries",
-    "documents",
-    "events",
-    "invitations",
-    "login_attempts",
-    "metadata",
-    "people",
-    "personal_keys",
-    "queues",
-    "review_leases",
-    "reviews",
-    "sessions",
-    "snapshots",
-    "tokens",
-    "webhooks",
-]
-
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_name)s",

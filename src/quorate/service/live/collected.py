@@ -30,8 +30,6 @@ from quorate.service.documents import (
     profiles_of,
 )
 
-__all__ = ["Collected", "Entry", "Overlap"]
-
 _REVIEW = "review of "  # before the id of a reviewer; no id of an annotator has blanks
 _AT_ONCE = 500  # documents that one query names
 _MOST_OVERLAPS = 20  # spans of one annotator in a document that overlap although they must not, of which it is told

@@ -25,8 +25,6 @@ from quorate.formats.layers import Layers
 from quorate.result.layers import LayeredResult
 from quorate.service.live.collected import Entry
 
-__all__ = ["Fitted", "KnownTags", "Row", "combine", "fit", "rows_of"]
-
 KnownTags = Mapping[str, Mapping[str, Sequence[Tag]]]
 _SHOWN_DIGITS = 4  # of a confidence: what moves by less has not changed
 

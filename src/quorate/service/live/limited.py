@@ -20,8 +20,6 @@ from quorate.memory import free_memory
 from quorate.service.processes import end_with_supervisor, leave_a_core
 from quorate.service.settings import FitSettings
 
-__all__ = ["FitError", "FitStoppedError", "Limited"]
-
 T = TypeVar("T")
 _LOOK = 0.1  # seconds between two looks at what a fit takes
 _NICE = 10

@@ -19,8 +19,6 @@ from quorate.service.delivering import consensus_changed
 from quorate.service.live.fitting import Row
 from quorate.service.live.ticks import newest
 
-__all__ = ["Publisher", "Ranked", "Rows"]
-
 _TOGETHER = 25  # rows in a transaction: whoever saves waits for it
 _PAUSE = 2.0  # times as long as the transaction before took
 _MOST_NAMED = 1_000  # documents that a snapshot names; of more it says that all may have changed

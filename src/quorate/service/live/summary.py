@@ -14,8 +14,6 @@ from quorate.result.layers import LayeredResult
 from quorate.service.live.collected import Collected, Overlap
 from quorate.service.live.fitting import Fitted, Row
 
-__all__ = ["counts_of", "overlaps_of", "summary_of"]
-
 _MOST_NAMED = 20  # overlaps, and documents
 _SHARES = ("found", "exact", "precision", "invented", "coverage")
 

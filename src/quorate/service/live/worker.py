@@ -42,8 +42,6 @@ from quorate.service.live.ticks import failure
 from quorate.service.problems import BusyError
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["Follower", "follow"]
-
 T = TypeVar("T")
 Aside = Callable[[Callable[[], Any]], "Future[Any]"]
 

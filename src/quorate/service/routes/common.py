@@ -18,20 +18,6 @@ from quorate.service.passwords import SlowWork
 from quorate.service.sessions import Who
 from quorate.service.settings import ServiceSettings
 
-__all__ = [
-    "After",
-    "Change",
-    "ClientId",
-    "Limit",
-    "Page",
-    "Service",
-    "ServiceOf",
-    "SpanIn",
-    "WhoAsks",
-    "page_of",
-    "show",
-]
-
 T = TypeVar("T")
 After = Annotated[int, Query(ge=0, description="The `next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
