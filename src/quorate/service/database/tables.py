@@ -175,7 +175,6 @@ snapshots = Table(
     Column("event", _Number, nullable=False),  # the last that it knows of
     Column("changed", JSON, nullable=False),  # numbers of documents; null where too many to name
     Column("summary", JSON, nullable=False),  # agreement, annotators, why
-    Column("choice", JSON(none_as_null=True)),  # settings that were chosen then
     sqlite_autoincrement=True,
 )
 
