@@ -42,6 +42,21 @@ def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
     return tuple([tag if tag is None or isinstance(tag, str) else _most_probable(tag) for tag in tags])
 
 
+def changed_tag(tag: Tag | SoftTag, change: Callable[[Tag], Tag]) -> Tag | SoftTag:
+    """A tag changed; of probabilities every tag, and those that become the same are added.
+
+    >>> changed_tag({"B-X": 0.5, "I-X": 0.25, "O": 0.25}, lambda tag: "O" if tag == "I-X" else tag)
+    {'B-X': 0.5, 'O': 0.5}
+    """
+    if tag is None or isinstance(tag, str):
+        return change(tag)
+    soft: dict[str, float] = {}
+    for name, probability in tag.items():
+        new = str(change(name))
+        soft[new] = soft.get(new, 0.0) + probability
+    return soft
+
+
 def _most_probable(tag: SoftTag) -> str:
     return min(tag, key=lambda name: (-tag[name], name))
 

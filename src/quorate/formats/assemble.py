@@ -10,7 +10,7 @@ from typing import NamedTuple
 from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Fields, Kind, Profile, gold_like, pseudonyms, read_profiles
-from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag, changed_tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError, nearest
@@ -349,23 +349,13 @@ def _only(document: Document, layer: Layer, layers: Mapping[str, Layer]) -> Docu
         return document
     labels = {label for _, label in layer.labels} if layer.depth == 0 else set()
 
-    def of_layer(tag: str) -> str:
-        return tag if whole_label(split_tag(tag)[1]) in labels else OUTSIDE
-
-    def hard(tag: Tag) -> Tag:
-        return None if tag is None else of_layer(tag)
-
-    def hard_or_soft(tag: Tag | SoftTag) -> Tag | SoftTag:
-        if not isinstance(tag, Mapping):
-            return hard(tag)
-        soft: dict[str, float] = {}
-        for name, probability in tag.items():
-            kept = of_layer(name)
-            soft[kept] = soft.get(kept, 0.0) + probability
-        return soft
+    def own(tag: Tag) -> Tag:
+        return tag if tag is None or whole_label(split_tag(tag)[1]) in labels else OUTSIDE
 
     return replace(
         document,
-        annotations={name: tuple(map(hard_or_soft, tags)) for name, tags in document.annotations.items()},
-        gold=None if document.gold is None else tuple(map(hard, document.gold)),
+        annotations={
+            name: tuple([changed_tag(tag, own) for tag in tags]) for name, tags in document.annotations.items()
+        },
+        gold=None if document.gold is None else tuple(map(own, document.gold)),
     )

@@ -11,7 +11,7 @@ from typing import IO, Any
 import msgspec
 
 from quorate.corpus.discontinuous import clash, whole_label
-from quorate.corpus.records import Corpus, Document, Source, Tag
+from quorate.corpus.records import Corpus, Document, Source
 from quorate.corpus.spans import Pieces, Span
 from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
@@ -49,34 +49,6 @@ class _Place(msgspec.Struct):
     pieces: Pieces = ()
 
 
-def read_known_layers(
-    paths: Paths,
-    layers: Layers,
-    *,
-    inline: bool = False,
-    digests: dict[str, str] | None = None,
-    max_size: int | str | None = None,
-) -> tuple[Layers, dict[str, dict[str, tuple[Tag, ...]]]]:
-    """Known tags by layer and document, from files as :func:`quorate.formats.read_known` takes them, and more.
-
-    Spans may overlap: they are dealt to the layers as annotations are. A line with ``layer`` (a review of one layer)
-    is about that layer alone, and a consensus in layers about all of its own. Spans that no layer takes, as nobody
-    marks such, get layers of their own, which are added to those given.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
-    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
-    >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "known.jsonl").write_text('{"id": "1", "text": "Bath Spa", "gold": %s}' % spans)
-    ...     read_known_layers(f"{folder}/known.jsonl", Layers({"LOC": inner, "ORG": outer}))[1]
-    {'LOC': {'1': ('B-LOC', 'O')}, 'ORG': {'1': ('B-ORG', 'I-ORG')}}
-    """
-    layers, found = read_settled_layers(paths, layers, inline=inline, digests=digests, max_size=max_size)
-    return layers, {name: settled.tags for name, settled in found.items()}
-
-
 def read_settled_layers(
     paths: Paths,
     layers: Layers,
@@ -86,9 +58,23 @@ def read_settled_layers(
     max_size: int | str | None = None,
     others: bool = False,
 ) -> tuple[Layers, dict[str, Settled]]:
-    """What :func:`read_known_layers` gives, with the documents about which reviewers disagree or changed their mind.
+    """What is known by layer and document, from files as :func:`quorate.formats.read_known` takes them, and more.
 
-    With ``others`` the files may be about more than the layers: their documents alone count.
+    Spans may overlap: they are dealt to the layers as annotations are. A line with ``layer`` (a review of one layer)
+    is about that layer alone, and a consensus in layers about all of its own. Spans that no layer takes, as nobody
+    marks such, get layers of their own, which are added to those given. With ``others`` the files may be about more
+    than the layers: their documents alone count.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
+    >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "known.jsonl").write_text('{"id": "1", "text": "Bath Spa", "gold": %s}' % spans)
+    ...     _, known = read_settled_layers(f"{folder}/known.jsonl", Layers({"LOC": inner, "ORG": outer}))
+    >>> {name: settled.tags for name, settled in known.items()}
+    {'LOC': {'1': ('B-LOC', 'O')}, 'ORG': {'1': ('B-ORG', 'I-ORG')}}
     """
     layers, records = read_layer_records(paths, layers, digests=digests, max_size=max_size, others=others)
     return layers, {

@@ -16,8 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
@@ -51,14 +52,18 @@ ANY_WEBHOOK = select(tables.webhooks.c.id).where(tables.webhooks.c.active).limit
 """Whether there is any webhook that is told."""
 
 
-class Webhook(NamedTuple):
-    """Somebody who is told: where, of what, and whether that goes on."""
+@dataclass(frozen=True)
+class Webhook:
+    """Somebody who is told: where, of what, and whether that goes on; without the secret."""
 
     id: str
     url: str
     types: list[str]
     active: bool
     created: float
+
+
+_WEBHOOKS = select(*(tables.webhooks.c[field.name] for field in fields(Webhook)))
 
 
 def outgoing_of(settings: ServiceSettings) -> Outgoing:
@@ -97,15 +102,13 @@ def rotate_secret(connection: Connection, secret: bytes, id: str) -> str:
 
 def webhooks_of(connection: Connection) -> list[Webhook]:
     """All webhooks, the oldest first."""
-    columns = [tables.webhooks.c[name] for name in Webhook._fields]
-    rows = connection.execute(select(*columns).order_by(tables.webhooks.c.created, tables.webhooks.c.id))
+    rows = connection.execute(_WEBHOOKS.order_by(tables.webhooks.c.created, tables.webhooks.c.id))
     return [Webhook(*row) for row in rows]
 
 
 def find_webhook(connection: Connection, id: str) -> Webhook:
     """One webhook; :class:`NotFoundError` if there is none."""
-    columns = [tables.webhooks.c[name] for name in Webhook._fields]
-    row = connection.execute(select(*columns).where(tables.webhooks.c.id == id)).one_or_none()
+    row = connection.execute(_WEBHOOKS.where(tables.webhooks.c.id == id)).one_or_none()
     if row is None:
         raise NotFoundError(f"no webhook {id}")
     return Webhook(*row)

@@ -249,11 +249,6 @@ def tokens_of(connection: Connection, number: int) -> Offsets:
     return document_record(connection, number)["tokens"]  # type: ignore[no-any-return]
 
 
-def numbers_of(connection: Connection) -> dict[str, int]:
-    """The numbers of all documents, by their ids."""
-    return {row.id: row.number for row in connection.execute(select(tables.documents.c.id, tables.documents.c.number))}
-
-
 def count_documents(connection: Connection, purpose: str = "work") -> int:
     """How many documents there are for a purpose."""
     query = select(func.count()).select_from(tables.documents).where(tables.documents.c.purpose == purpose)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -13,6 +12,7 @@ from quorate.corpus.overlaps import OverlapRule, Overlaps
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.formats.layers import Layers
 from quorate.service.annotating import import_annotation
+from quorate.service.answers import Imported
 from quorate.service.database.engine import Database
 from quorate.service.documents import (
     add_document,
@@ -37,18 +37,6 @@ _OVERLAPPING = (
     "{it|them} (option overlaps)"
 )
 _WITHOUT_GOLD = "{} {document|documents} for {} {has|have} no gold: nobody can be told right from wrong by {it|them}"
-
-
-class Imported(NamedTuple):
-    """What came in: documents that were not here, labels (a document by an annotator) that are new, annotators.
-
-    ``notes`` say what was left out.
-    """
-
-    documents: int
-    labels: int
-    annotators: int
-    notes: tuple[str, ...] = ()
 
 
 def import_corpus(
@@ -87,7 +75,7 @@ def import_corpus(
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
     database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))
-    return Imported(documents, labels, len(people), notes)
+    return Imported(documents, labels, len(people), list(notes))
 
 
 def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[str, ...]:

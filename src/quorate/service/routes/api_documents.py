@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
@@ -129,7 +130,7 @@ def import_file(
         rule=service.settings.overlaps,
         least=service.settings.queue.per_document_min,
     )
-    return Imported(**{**found._asdict(), "notes": [*layers.corpus.notes, *found.notes]})
+    return replace(found, notes=[*layers.corpus.notes, *found.notes])
 
 
 @router.get("/export")
