@@ -172,12 +172,13 @@ def letters(people: Mapping[str, Any] | Sequence[str], document: int, secret: by
 
 def _candidates(versions: Sequence[Version], consensus: Sequence[ConsensusSpan]) -> list[Candidate]:
     """Every span that somebody marked or the consensus has, and who is for it: why it says what it says."""
-    sure = {(span.start, span.end, span.label): span.confidence for span in consensus}
-    votes: dict[tuple[int, int, str], list[str]] = {key: [] for key in sure}
+    sure = {one.span: one.confidence for one in consensus}
+    votes: dict[Span, list[str]] = {span: [] for span in sure}
     for version in versions:
         for span in version.spans:
-            votes.setdefault((span.start, span.end, span.label), []).append(version.name)
-    return [Candidate(*span, votes[span], sure.get(span)) for span in sorted(votes)]
+            votes.setdefault(span, []).append(version.name)
+    in_order = sorted(votes, key=lambda span: (span.start, span.end, span.label))
+    return [Candidate(span.start, span.end, span.label, votes[span], sure.get(span)) for span in in_order]
 
 
 def decide(connection: Connection, who: Who, given: Given, settings: ServiceSettings) -> Reviewed:
