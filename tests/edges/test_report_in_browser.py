@@ -14,7 +14,7 @@ import quorate
 from by_name import bsc
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
-from quorate.formats.known_layers import read_known_layers
+from quorate.formats.known_layers import read_settled_layers
 from quorate.report import write_layered_report, write_report
 from simulated_crowds import every_kind
 
@@ -730,7 +730,8 @@ def test_layers_are_tabs_that_the_keyboard_reaches(browser: Browser, layered: tu
     review = download.value.path()
     line = json.loads(Path(review).read_text())
     assert line["layer"] == "ORG"
-    layers, known = read_known_layers(review, quorate.read_layers(layered[1]))
+    layers, settled = read_settled_layers(review, quorate.read_layers(layered[1]))
+    known = {name: one.tags for name, one in settled.items()}
     assert list(layers) == ["LOC", "ORG"]
     assert known["LOC"] == {}
     assert known["ORG"][line["id"]][:2] == ("B-ORG", "I-ORG")

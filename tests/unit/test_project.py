@@ -249,9 +249,9 @@ def test_an_estimator_is_asked_what_it_can_do_not_what_it_is() -> None:
 
 
 def test_a_span_is_one_record_in_tokens_and_one_in_the_offsets_of_files() -> None:
-    """What msgspec or pydantic decodes has the shape of somebody's file or request, and is left out."""
+    """What msgspec or pydantic decodes has the shape of somebody's file, request or answer, and is left out."""
     found, tuples = set(), []
-    for path in SOURCE.rglob("*.py"):
+    for path in set(SOURCE.rglob("*.py")) - {SOURCE / "service" / "answers.py"}:
         text = path.read_text(encoding="utf-8")
         tuples += [path.name for _ in re.finditer(r"tuple\[int, int, str", text)]
         for node in ast.walk(ast.parse(text)):

@@ -28,8 +28,6 @@ from quorate.result.coherent import coherent
 from quorate.result.result import Result
 from quorate.result.tallies import SpanTallies, span_tallies
 
-__all__ = ["Change", "Draws", "change_of", "draw", "draw_path", "evidence_of", "forward_of", "somebody_else"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -24,8 +24,6 @@ from quorate.model.settings import check_number, choice
 from quorate.result.layers import LayeredResult
 from quorate.wording import counted
 
-__all__ = ["Advice", "Suggestion", "next_labels"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

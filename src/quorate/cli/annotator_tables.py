@@ -14,8 +14,6 @@ from quorate.result.annotators import AnnotatorSummary
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.sources import SourceKind, Sources
 
-__all__ = ["annotator_record", "annotator_table", "tables_by_kind"]
-
 _WORTH_SAYING = 0.05  # the share of spans with other bounds from which on it matters how they are off
 _WAYS = {
     "early_start": "starts early",
@@ -84,14 +82,14 @@ def annotator_table(
         table.add_column("group", overflow="fold")
         table.add_column("votes", justify="right", no_wrap=True)
     for row in everybody:
-        told = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"] if wide or not groups else []
+        columns = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"] if wide or not groups else []
         judged = row.name not in alone
         if not marks_spans:
-            told.append(f"{row.accuracy:.3f}" if judged and row.n_labels > 0 else "–")
-        told.append(f"{row.informativeness:.3f}" if judged else "–")
+            columns.append(f"{row.accuracy:.3f}" if judged and row.n_labels > 0 else "–")
+        columns.append(f"{row.informativeness:.3f}" if judged else "–")
         habits = row.habits if judged else SpanHabits()
         spans = (_share(habits, name, interval=wide or name == "exact") for name in shares)
-        table.add_row(Text(escaped(row.name)), *told, *spans, *groups.get(row.name, ()))
+        table.add_row(Text(escaped(row.name)), *columns, *spans, *groups.get(row.name, ()))
     return table
 
 

@@ -22,8 +22,6 @@ from quorate.formats.jsonl import save_corpus
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["show", "write_sample"]
-
 
 def write_sample(corpus: Corpus, path: Path) -> None:
     """Write the sample crowd; :class:`SettingsError` if another file is there, which would be lost."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quorate.label_studio import Client, Synced
     from quorate.result.result import Result
 
-__all__ = ["Pushing", "client_of", "label_studio"]
-
 _KEY = "LABEL_STUDIO_API_KEY"
 _LONGEST_PAUSE = 300.0
 _MOST_SHOWN = 10  # annotators in the table of a sync
@@ -215,11 +213,11 @@ def _record(project: int, done: Synced) -> dict[str, Any]:
     record |= {name: getattr(done, name) for name in ("tasks", "created", "changed", "kept", "deleted", "notes")}
     if done.result is None:
         return record
-    told = {name: _told(result) for name, result in done.result.layers.items()}
-    return record | told.get("", {"layers": told})
+    by_layer = {name: _record_of(result) for name, result in done.result.layers.items()}
+    return record | by_layer.get("", {"layers": by_layer})
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _record_of(result: Result) -> dict[str, Any]:
     """How far annotators agree, and how good each is."""
     from quorate.cli.annotator_tables import annotator_record
     from quorate.estimators.comparison import compared_with_nobody

@@ -89,8 +89,8 @@ def _print_check(found: dict[str, Checked], everywhere: list[str]) -> None:
 
 
 def _check_record(found: dict[str, Checked], everywhere: list[str]) -> dict[str, Any]:
-    told = {name: {**each.numbers._asdict(), "warnings": each.warnings} for name, each in found.items()}
-    return told[""] if list(told) == [""] else {"warnings": everywhere, "layers": told}
+    records = {name: {**each.numbers._asdict(), "warnings": each.warnings} for name, each in found.items()}
+    return records[""] if list(records) == [""] else {"warnings": everywhere, "layers": records}
 
 
 @app.command(epilog="Example: quorate agreement crowd.jsonl --pairs 20")

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
 
-__all__ = ["Chosen", "Keeping", "Machine", "Method", "Telling", "WithoutDocuments", "Writing", "takes_groups"]
-
-
 WithoutDocuments = Annotated[
     bool,
     typer.Option(
@@ -174,8 +171,10 @@ class Writing:
         """Write a consensus to the output, or to another file; notes say what could not be written."""
         place = path or self.output
         with bar("writing", quiet or place == "-") as report:
-            told = result.write(place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report)
-        return not_written(place, told)
+            left_out = result.write(
+                place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report
+            )
+        return not_written(place, left_out)
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def update(
     """
     writing.check()
     check_json(as_json, writing.output)
-    model, files, known = _told_apart(context, model, inputs, known)
+    model, files, known = _sorted_out(context, model, inputs, known)
     of_project = model is None and not typed(context, "known")
     certain = KnownLabels(context, known, files, reading.options["max_size"], others=of_project)
     if not files and not certain.files:
@@ -124,18 +124,18 @@ def update(
             for one in fitted.models_.values():
                 one.meta_["inputs"] |= certain.digests
             _whole(fitted).save(place, documents=not without_documents)
-    told = [*_summary(fitted, layers.corpus), *strange, *not_written] if as_json or not quiet else []
+    lines = [*_summary(fitted, layers.corpus), *strange, *not_written] if as_json or not quiet else []
     if as_json:
-        print_json(Summary([], told, [], _record(fitted, place)).as_json())
+        print_json(Summary([], lines, [], _record(fitted, place)).as_json())
     elif not quiet:
-        say(told)
+        say(lines)
         if place is None:
             say(["note: the model of the last version stays as it is (--save keeps the new one)"])
         if writing.output != "-":
             say([f"written to {writing.output}" + ("" if place is None else f" (model: {place})")])
 
 
-def _told_apart(
+def _sorted_out(
     context: typer.Context, first: str | None, inputs: list[str] | None, known: list[str] | None
 ) -> tuple[str | None, list[str], list[str] | None]:
     """The model, the inputs and what is known: in a project the model may be left out, and what is none is an input.
@@ -264,9 +264,9 @@ def _record(fitted: LayeredModel, saved: str | None) -> dict[str, Any]:
 
     result, parts = fitted.result_, _parts(fitted)
     annotators = {name for one in parts.values() for name in one.annotators_.names}
-    told = {name: one.updated_._asdict() for name, one in parts.items()}
+    records = {name: one.updated_._asdict() for name, one in parts.items()}
     return {
-        **(next(iter(told.values())) if len(told) == 1 else {"layers": told}),
+        **(next(iter(records.values())) if len(records) == 1 else {"layers": records}),
         "documents": len(result),
         "annotators": len(annotators),
         "agreement": agreement_of(result),

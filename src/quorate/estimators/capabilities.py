@@ -17,8 +17,6 @@ from quorate.result.result import Result
 from quorate.result.sources import Sources
 from quorate.storage.model_files import Stored
 
-__all__ = ["Advises", "Explains", "FitsInPasses", "Remembers", "Saves", "Tunes", "Updates"]
-
 
 @runtime_checkable
 class Saves(Protocol):

@@ -19,15 +19,6 @@ from quorate.formats.notes import people
 from quorate.result.sources import SourceKind, Sources
 from quorate.taggers.loop import TAGGER
 
-__all__ = [
-    "TOO_LITTLE_OVERLAP",
-    "compared_with_nobody",
-    "hardly_overlap",
-    "not_judged",
-    "overlap_too_little",
-    "too_little_overlap",
-]
-
 TOO_LITTLE_OVERLAP = "too little overlap to tell how often they are right"
 _LEAST_OVERLAP = 0.05  # share of a source's marks that others judge, below which its precision is a guess
 

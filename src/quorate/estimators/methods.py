@@ -11,8 +11,6 @@ from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.voting import AbstainVote, BestWorker, MajorityVote, SpanVote, WorstWorker
 
-__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
-
 
 class Method(NamedTuple):
     """A name for an estimator with some of its parameters set."""

@@ -18,8 +18,6 @@ from quorate.model.votes import Votes, majority, one_worker_a_document, silent_m
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
 
-__all__ = ["AbstainVote", "BestWorker", "MajorityVote", "SpanVote", "WorstWorker"]
-
 
 class MajorityVote(Estimator):
     """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``random_state``.

@@ -28,8 +28,6 @@ from quorate.model.prepared import encoded_with
 from quorate.result.sources import Sources
 from quorate.wording import counted, person
 
-__all__ = ["Checked", "Numbers", "check"]
-
 _HANDFUL = 20
 _MOST_NAMED = 5  # labels in a sentence
 _LITTLE = 0.25  # coverage, below which an annotator marks little of what others mark

@@ -24,18 +24,6 @@ from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = [
-    "ESTIMATE",
-    "KnownF1",
-    "agreement_in_words",
-    "agreement_of",
-    "audit_command",
-    "f1_by_gold",
-    "how_good",
-    "mostly_null",
-    "score_of",
-]
-
 ESTIMATE = "an estimate of the model: too high where annotators share mistakes"
 """What is said of confidence, wherever it is explained."""
 

@@ -21,8 +21,6 @@ from quorate.errors import InputError
 from quorate.report.content import Audit, AuditScores, Bins, Recalibrated, ToCheck
 from quorate.result.result import Result
 
-__all__ = ["audited", "check_drawn_from", "read_audit", "to_check", "weighted_bins"]
-
 Floats = NDArray[np.float64]
 
 _BINS, _BINS_OF_DOCUMENTS = 10, 5  # documents are far fewer than spans and tokens

@@ -19,23 +19,6 @@ from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
 
-__all__ = [
-    "APART",
-    "HABITS",
-    "LEAST_SHARE",
-    "MARKS_LITTLE",
-    "MOSTLY_RIGHT",
-    "NOT_JUDGED",
-    "OFTEN_WRONG",
-    "RIGHT_WHERE_MARKED",
-    "Person",
-    "Shares",
-    "blind_types",
-    "people",
-    "right_where_they_mark",
-    "wilson",
-]
-
 Floats = NDArray[np.float64]
 ByType = Mapping[str, tuple[int, int, Mapping[str, int]]]
 

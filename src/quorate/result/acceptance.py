@@ -14,8 +14,6 @@ from quorate.errors import SettingsError
 from quorate.model.settings import as_share, check_number
 from quorate.wording import counted
 
-__all__ = ["Accepted", "accepted", "check_precision"]
-
 _DIGITS = 9  # decimals of a probability; later ones are rounding error
 
 

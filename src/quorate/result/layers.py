@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["LayeredConsensus", "LayeredResult"]
-
 
 @dataclass(frozen=True, repr=False)
 class LayeredConsensus:

@@ -56,8 +56,6 @@ from quorate.service.routes import (
 from quorate.service.routes.moments import day_of
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["ROUTERS", "create_app"]
-
 ROUTERS = (
     api_annotations.router,  # looked through in this order, and saves are most of what comes
     pages_session.router,

@@ -30,8 +30,6 @@ from quorate.storage.files.atomic import place_of
 from quorate.storage.files.unfinished import beside
 from quorate.wording import counted
 
-__all__ = ["read_backup", "write_backup"]
-
 _FORMAT = 1
 _ABOUT = "about.json"
 _SECRET = "secret"

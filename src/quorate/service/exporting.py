@@ -19,8 +19,6 @@ from quorate.service.documents import GivenDocument, corpus_of, have_overlap, la
 from quorate.service.people import people_of
 from quorate.storage.files.unfinished import beside
 
-__all__ = ["annotations_of", "written"]
-
 
 def annotations_of(connection: Connection, *, names: bool) -> Corpus | Layers:
     """Everybody's annotations as they stand; in layers if somebody's spans overlap.

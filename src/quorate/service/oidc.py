@@ -33,8 +33,6 @@ from quorate.service.outgoing import Outgoing, Rules
 from quorate.service.people import Role
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["SECONDS_TO_LOG_IN", "Begun", "Identity", "LoginError", "OidcSettings", "Provider", "provider_of"]
-
 SECONDS_TO_LOG_IN = 600
 _LEEWAY = 60  # seconds by which clocks may differ
 _DISCOVERED_FOR = 3600.0

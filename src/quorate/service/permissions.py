@@ -12,8 +12,6 @@ from quorate.service.people import Role
 from quorate.service.problems import NotFoundError
 from quorate.service.sessions import Who
 
-__all__ = ["ABOUT", "BROWSER_ONLY", "EVERYBODY", "PAGES", "ROUTES", "own_or"]
-
 EVERYBODY: Final = None
 """Also who is not logged in."""
 

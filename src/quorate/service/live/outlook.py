@@ -11,8 +11,6 @@ from quorate.errors import QuorateError
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.layers import Layers
 
-__all__ = ["outlook_of"]
-
 LABELS = 100
 _MOST_DOCUMENTS = 2_000
 

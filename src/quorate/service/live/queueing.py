@@ -18,8 +18,6 @@ from quorate.service.live.publish import Ranked
 from quorate.service.people import PersonKind
 from quorate.service.settings import QueueSettings
 
-__all__ = ["Desk", "Staff", "queues_of", "staff_of"]
-
 _LONGEST = 200  # documents in a queue: more than anybody does before it is made again
 
 

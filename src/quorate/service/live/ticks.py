@@ -15,8 +15,6 @@ from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.problems import BusyError
 
-__all__ = ["Tick", "Ticks", "failure", "newest", "ticks_after"]
-
 _LOOK = 0.2  # seconds between two looks
 _MOST = 100  # ticks that somebody who does not listen, or was away, is told one by one
 
