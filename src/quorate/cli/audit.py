@@ -29,8 +29,6 @@ from quorate.wording import counted, in_number
 if TYPE_CHECKING:
     from quorate.audit import Audit, Estimate, Plan, Scores
 
-__all__ = ["audit"]
-
 audit = typer.Typer(
     no_args_is_help=True, help="Check a few documents, and know how good the whole consensus is, with a guarantee."
 )

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from quorate.result.result import Accepted, Result
     from quorate.result.sources import Sources
 
-__all__ = [
-    "Summary",
-    "acceptance",
-    "accepted_record",
-    "ambiguity_summary",
-    "fit_summary",
-    "layers_summary",
-    "predict_summary",
-]
-
 _Consensus = TypeVar("_Consensus", "Result", "LayeredResult")
 _NEARLY = 0.005  # a recall that is reached, but for rounding
 _NOTE, _WARNING = "note: ", "warning: "

@@ -26,9 +26,6 @@ from quorate.crowd.crowd import Crowd, Note
 from quorate.crowd.kernels import add_alike, sure_events
 from quorate.crowd.lots import lots_of
 
-__all__ = ["MOST_FOLDS", "Habits", "HeldOut", "folds", "hold_out"]
-
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _SHARE = 0.5  # of the documents that can spare an annotator

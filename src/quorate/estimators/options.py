@@ -16,23 +16,6 @@ from quorate.errors import UnknownOptionError, knows_its_options
 from quorate.model.settings import GONE
 from quorate.taggers import TaggerChoice
 
-__all__ = [
-    "AnnotatorName",
-    "DecodeName",
-    "EngineChoice",
-    "FitSettings",
-    "InferenceName",
-    "InvalidName",
-    "MethodName",
-    "MethodSettings",
-    "SchemeName",
-    "StartName",
-    "TiesName",
-    "TokenDecodeName",
-    "TruthName",
-    "names_settings",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

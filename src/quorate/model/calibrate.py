@@ -19,9 +19,6 @@ from quorate.crowd.hold_out import HeldOut
 from quorate.model.kernels.cores import available_threads, in_order
 from quorate.model.kernels.readings import add_readings
 
-__all__ = ["Confirmations", "Said", "fit_exponent", "fit_span_exponent", "log_likelihood"]
-
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _LEAST, _MOST = 0.2, 1.0

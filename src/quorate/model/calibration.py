@@ -11,8 +11,6 @@ from typing import Any, NamedTuple, Self
 
 from quorate.model.correction import Correction
 
-__all__ = ["AS_STATED", "Calibration"]
-
 
 class Calibration(NamedTuple):
     """Probabilities of the token model are raised to ``tokens``, those of sets of spans to ``spans``.

@@ -20,8 +20,6 @@ from quorate.model.correction import LEVEL, Belief, Correction, corrected, featu
 from quorate.model.engines.protocol import Likely
 from quorate.model.spans import GivenSpans, SpanEvidence, highest_f1
 
-__all__ = ["LEAST_DOCUMENTS", "checked_documents", "learned_correction"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -20,8 +20,6 @@ from scipy.special import expit, logit
 
 from quorate.model.candidates import Candidates
 
-__all__ = ["FEATURES", "LEVEL", "Belief", "Correction", "corrected", "features"]
-
 Floats = NDArray[np.float64]
 FEATURES = ("all", "confidence", "votes", "alone", "long")
 """The features by name: all spans, the confidence stated, the share of votes, one annotator alone, several tokens."""

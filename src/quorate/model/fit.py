@@ -48,8 +48,6 @@ from quorate.model.spans import (
     stated_spans,
 )
 
-__all__ = ["Consensus", "Fitted", "fit", "fit_and_decode"]
-
 Progress = Callable[[loop.Progress], None]
 DEFAULTS, HERE = Settings(), Engines()
 

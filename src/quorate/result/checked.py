@@ -5,8 +5,6 @@ from __future__ import annotations
 from quorate.model.correction import Belief, Correction
 from quorate.wording import counted
 
-__all__ = ["checked_in_words"]
-
 _NOTABLE = 0.05  # change of a probability that is worth a word
 _MOST_KINDS = 2
 

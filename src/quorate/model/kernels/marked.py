@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from quorate.crowd.kernels import LabelEvents
 from quorate.model.kernels.native import native
 
-__all__ = ["SureSpans", "add_habits"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,6 @@ from quorate.model.kernels.layout import Slice
 from quorate.model.kernels.native import native
 from quorate.model.kernels.single import Steps
 
-__all__ = ["SpanShape", "best_paths_slice", "decode_slice", "decode_votes_slice"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]

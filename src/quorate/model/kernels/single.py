@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.native import native
 
-__all__ = ["Steps", "steps_of", "viterbi"]
-
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
 
