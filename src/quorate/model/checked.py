@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from quorate.crowd.algebra import spans_of_path
+from quorate.crowd.algebra import document_of, spans_of_path
 from quorate.crowd.crowd import Crowd
 from quorate.model.candidates import Candidates, looked_up
 from quorate.model.correction import LEVEL, Belief, Correction, corrected, features
@@ -110,7 +110,7 @@ def _truth(crowd: Crowd, candidates: Candidates, documents: Integers) -> tuple[F
     assert crowd.known is not None
     outside = crowd.tagset.outside or 0
     found = spans_of_path(np.where(crowd.known < 0, outside, crowd.known), crowd)
-    document = np.searchsorted(crowd.doc_start, found.start, side="right") - 1
+    document = document_of(crowd, found.start)
     found = found.where(np.isin(document, documents))
     true = np.full(crowd.n_docs, -1)
     true[documents] = np.bincount(document, minlength=crowd.n_docs)[documents]
