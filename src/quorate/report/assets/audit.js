@@ -140,7 +140,7 @@ function auditSection() {
       : `Each interval contains the true score of all ${int(A.documents)} documents with ${share} confidence, however wrong the consensus is about itself.`;
   return [
     h("p", { class: "intro" }, `A person checked ${int(A.checked)} of ${many(A.documents, "document")} and met ${many(all.seen, PLAIN ? "token" : "true span")}. `,
-      exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans and much doubt more often than others, and each counts for as many as it stands for. `,
+      exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans more often than others, and each counts for as many as it stands for. `,
       A.planned > A.checked ? `${many(A.planned - A.checked, "more document")} of the plan can be checked under Documents.` : ""),
     h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Scores by the audit" }, h("table", { class: "audit sticky-name", style: { width: "auto" } },
       h("thead", {}, h("tr", {}, h("td", {}), ["Precision", "Recall", "F1", PLAIN ? "Tokens seen" : "True spans seen"].map((name) => h("th", { scope: "col", class: "num" }, name)))),
