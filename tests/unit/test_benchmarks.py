@@ -25,7 +25,7 @@ def test_a_benchmark_prints_help_and_scores_test_only_if_asked(path: Path) -> No
     assert ("--test" in done.stdout) is names_test
 
 
-FIGURES = {"crowds.md": "crowds.py", "paper.md": "paper.py --test"}
+FIGURES = {"crowds.md": "crowds.py", "coverage.md": "audit.py", "paper.md": "paper.py --test"}
 """The pages with figures of accuracy, and what writes each."""
 
 
