@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+import quorate
 from quorate import Corpus, Document, Scheme, read
 from quorate.audit.claims import spans_of
+from quorate.audit.told import Outcome, headline, notes
 from quorate.corpus.records import hard_tags
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.files.atomic import written_whole
@@ -120,6 +122,9 @@ def test_a_table_fits_80_columns_and_says_what_is_guaranteed(
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= 80
     assert re.search(r"30 documents checked +precision +recall +F1", out)
+    told = Outcome.of(quorate.audit.result(consensus, plan.with_name("checked.jsonl")))
+    assert out.splitlines()[0] == headline(told)
+    assert all(line in out.splitlines() for line in notes(told))
     assert "Guaranteed: each interval contains the score of all documents (90 % confidence)." in out
     assert re.search(r"About \d+ more documents would make", out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import quorate
 from managing import bring_in, check_all, fit, gold, save
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
+from quorate.audit.told import Outcome, headline, notes
 from quorate.service.auditing import keep_outcome, open_audit, outcome
 from quorate.service.database import tables
 from quorate.service.people import Role
@@ -51,6 +53,10 @@ def test_the_result_is_that_of_the_library(fitted: Team, tmp_path: Path) -> None
     for name in ("precision", "recall", "f1"):
         assert found["result"][name] == pytest.approx(list(getattr(expected, name)), abs=1e-9)
     assert found["result"]["more_to_halve"] == expected.more_to_halve
+    words, page = Outcome.of(expected), html.unescape(fitted.client(Role.REVIEWER).get("/audit").text)
+    assert f"{headline(words)}." in page
+    assert all(line in page for line in notes(words))
+    assert headline(words) in html.unescape(fitted.client(Role.REVIEWER).get("/progress").text)
 
 
 def test_checks_are_decisions_that_say_of_which_audit(fitted: Team) -> None:

@@ -87,7 +87,7 @@ def test_it_says_how_good_it_is_and_by_what(team: Team) -> None:
     page = " ".join(manager.get("/progress").text.split())
     told = manager.get("/api/v1/audits").json()[0]["result"]["f1"]
     assert "Audited F1" in page
-    assert f"found F1 {100 * told[0]:.1f}, between {100 * told[1]:.1f} and {100 * told[2]:.1f}" in page
+    assert f"documents: {100 * told[0]:.1f} ({100 * told[1]:.1f} to {100 * told[2]:.1f}), guaranteed" in page
 
 
 def test_annotators_do_not_see_it_and_nothing_is_inline(team: Team) -> None:

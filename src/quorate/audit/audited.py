@@ -38,11 +38,9 @@ from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["FEW_SPANS", "Audit", "Scores", "result"]
+__all__ = ["Audit", "Scores", "result"]
 
 Floats = NDArray[np.float64]
-FEW_SPANS = 10
-"""True spans of a type in a sample: of fewer, no score is shown."""
 
 
 @dataclass(frozen=True)
