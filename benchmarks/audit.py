@@ -9,7 +9,7 @@ a precision falls short of it. With a word it prints something else:
 - ``looks``: how often all intervals of a sequential audit hold, which is looked at after every ten documents.
 - ``calibration``: errors of probabilities before and after an audit corrects them, on documents not checked.
 
-``-o docs/coverage.md`` writes the page. The test splits of ner and pico are shown with ``--test`` alone.
+``--test -o docs/coverage.md`` writes the page. The test splits of ner and pico are shown with ``--test`` alone.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def main() -> None:
 
 _HEAD = """# How often audits hold
 
-*Written by `python benchmarks/audit.py -o docs/coverage.md`.* What the numbers mean is in [the promise](promise.md).
+*Written by `python benchmarks/audit.py --test -o docs/coverage.md`.* What the numbers mean is in [the promise](promise.md).
 
 """
 

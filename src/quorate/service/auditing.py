@@ -24,7 +24,7 @@ from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
 from quorate.audit.plan import LEAST
 from quorate.audit.told import Outcome, enough_seen
-from quorate.errors import QuorateError
+from quorate.errors import OtherConsensusError, QuorateError
 from quorate.formats.json_lines import write_lines
 from quorate.service.annotating import annotated
 from quorate.service.consensus_file import consensus_records, consensus_version
@@ -297,13 +297,18 @@ def next_task(connection: Connection, person: str, audit: Audit, settings: Servi
 def outcome(connection: Connection, id: str) -> tuple[int, dict[str, Any] | None]:
     """How many documents of an audit are checked, and what follows: nothing before its interval holds.
 
-    That is when all are checked or, of a sequential plan, the first of them that make one.
+    That is when all are checked or, of a sequential plan, the first of them that make one. A plan that an earlier
+    version drew otherwise gives no result: it can only be given up.
     """
     row = _row(connection, id)
     own = _audit(connection, row)
     checks = checks_of(connection, own)
     needed = own.documents[: min(LEAST, len(own.documents))] if own.sequential else own.documents
     if not all(number in checks for number in needed):
+        return len(checks), None
+    try:
+        drawn = _plan(row.claims, row.plan)
+    except OtherConsensusError:
         return len(checks), None
     spans = dict(zip(_ids(row.plan), (checks.get(number) for number in own.documents), strict=True))
     with tempfile.TemporaryDirectory(prefix="quorate-audit-") as folder:
@@ -315,7 +320,6 @@ def outcome(connection: Connection, id: str) -> tuple[int, dict[str, Any] | None
             ),
             path,
         )
-        drawn = _plan(row.claims, row.plan)
         result = audits.result(drawn.claims, path, plan=drawn, confidence=_CONFIDENCE)
     return len(checks), _told(result)
 
