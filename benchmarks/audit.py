@@ -26,7 +26,7 @@ import numpy as np
 
 import options
 import quorate
-from crowds import DATA, Row, rows
+from crowds import DATA, Row, rows_asked
 from quorate import audit
 from quorate.audit.claims import Claims, spans_of
 from quorate.audit.estimate import once
@@ -92,13 +92,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", metavar="PAGE")
     parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    wanted = [
-        row
-        for row in rows()
-        if (given.test or not row.held_back)
-        and (given.rows in row.name or given.rows == row.kind)
-        and (DATA / f"{row.file}.jsonl.gz").exists()
-    ]
+    wanted = rows_asked(given)
     work = {"coverage": coverage, "looks": looks, "calibration": calibration}[given.what]
     with ProcessPoolExecutor(given.processes) as pool:
         found = dict(zip(wanted, pool.map(partial(_of_row, work, given.audits), wanted), strict=True))
@@ -110,7 +104,8 @@ def main() -> None:
 
 _HEAD = """# How often audits hold
 
-*Written by `python benchmarks/audit.py --test -o docs/coverage.md`.* What the numbers mean is in [the promise](promise.md).
+*Written by `python benchmarks/audit.py --test -o docs/coverage.md`.*
+What the numbers mean is in [the promise](promise.md).
 
 """
 
@@ -122,13 +117,13 @@ def _of_row(work: Any, times: int, row: Row) -> Any:
 def claimed(row: Row) -> tuple[Claims, Truth]:
     """What the default says of the documents of a row, and what is true of them."""
     result = quorate.aggregate(quorate.read(DATA / f"{row.file}.jsonl.gz"))
-    chosen = [
+    scored = [
         place
         for place, document in enumerate(result.corpus)
         if document.gold is not None and row.split in (None, document.split)
     ]
-    claims = Claims.of(result.only(chosen))
-    tags = {document.id: document.gold or () for document in map(result.corpus.__getitem__, chosen)}
+    claims = Claims.of(result.only(scored))
+    tags = {document.id: document.gold or () for document in map(result.corpus.__getitem__, scored)}
     true = [spans_of(tags[document.id], claims.scheme) for document in claims.corpus]
     hit = np.array(
         [
@@ -157,8 +152,8 @@ def coverage(claims: Claims, truth: Truth, times: int) -> Kept:
     largest, of_documents, of_spans = found[SIZES[-1]], [], []
     for precision in PRECISIONS:
         sets = [one.accept(precision).documents for one in largest]
-        shown = [right[chosen].sum() / count[chosen].sum() if chosen else None for chosen in sets]
-        of_documents.append(accepted(shown, [len(chosen) / len(claims) for chosen in sets], precision))
+        shown = [right[one].sum() / count[one].sum() if one else None for one in sets]
+        of_documents.append(accepted(shown, [len(one) / len(claims) for one in sets], precision))
         spans = [one.accept_spans(precision) for one in largest]
         shown = [truth.hit[claims.sure >= one.least].mean() if one.kept else None for one in spans]
         of_spans.append(accepted(shown, [one.kept / one.given for one in spans], precision))
@@ -189,8 +184,8 @@ def accepted(precision: Sequence[float | None], share: Sequence[float], asked: f
 
 def evenly(truth: Truth, n: int, seed: int) -> Interval:
     """The plain interval of documents drawn evenly."""
-    chosen = np.random.default_rng(seed).permutation(len(truth.given))[:n]
-    above, below = 2 * truth.right[chosen], (truth.given + truth.true)[chosen]
+    drawn = np.random.default_rng(seed).permutation(len(truth.given))[:n]
+    above, below = 2 * truth.right[drawn], (truth.given + truth.true)[drawn]
     f1 = above.sum() / max(below.sum(), 1)
     left = max(1 - n / len(truth.given), 0.0)
     error = np.sqrt(left * n / (n - 1) * ((above - f1 * below) ** 2).sum()) / max(below.sum(), 1)

@@ -346,6 +346,20 @@ def test_spans_that_err_together_do_not_break_intervals() -> None:
         assert np.mean(held) >= 0.87
 
 
+def test_intervals_of_a_type_that_few_documents_have_hold() -> None:
+    """Documents without it tell nothing of its precision, however many were checked."""
+    rng = np.random.default_rng(0)
+    given = np.where(rng.random(500) < 0.15, 3.0, 0.0)
+    right = np.where(rng.random(500) < 0.2, 0.0, given)
+    held = []
+    for _ in range(200):
+        sample = rng.permutation(500)[:50]
+        seen = Seen(sample, np.full(50, 0.1), right[sample], given[sample])
+        found = scores_of(Expected(given, 0.95 * given), seen, once(0.9)).precision
+        held.append(found.low <= right.sum() / given.sum() <= found.high)
+    assert np.mean(held) >= 0.87
+
+
 @pytest.mark.parametrize("sequential", [False, True])
 def test_a_promise_without_mistakes_does_not_fall_with_more_documents(sequential: bool) -> None:
     """Nearly all documents are certain to be drawn in the end, and the few others are a small part of the whole."""

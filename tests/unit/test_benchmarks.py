@@ -23,7 +23,7 @@ def test_a_benchmark_prints_help_and_scores_test_only_if_asked(path: Path) -> No
     assert (ast.get_docstring(source) or "").splitlines()[0] in done.stdout
     names_test = any(
         (isinstance(node, ast.Constant) and node.value == "test")
-        or (isinstance(node, ast.Attribute) and node.attr == "held_back")
+        or (isinstance(node, ast.Name) and node.id == "Row")  # of crowds.py, some of them test splits
         for node in ast.walk(source)
     )
     assert ("--test" in done.stdout) is names_test

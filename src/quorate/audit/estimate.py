@@ -178,7 +178,8 @@ def _share(right: Floats, below: Floats, weighted: _Weighted, probability: Float
     inward = min(max(share, 0.5 / (len(right) + 1)), 1 - 0.5 / (len(right) + 1))  # of 0 or 1 there is no spread
     worth = inward * (1 - inward) * total**2 / max(variance, _CERTAIN)
     if _hardly_wrong(right[uncertain], below[uncertain]):
-        worth = min(worth, _worth_of_uncertain(below, probability, far))
+        # Where nothing stands below the line something may in documents like it: it counts as a span, if that is worse.
+        worth = min(worth, *(_worth_of_uncertain(one, probability, far) for one in (below, np.maximum(below, 1.0))))
     middle = (share + far**2 / (2 * worth)) / (1 + far**2 / worth)
     half = far * math.sqrt(share * (1 - share) / worth + far**2 / (4 * worth**2)) / (1 + far**2 / worth)
     return Estimate(share, max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0))
@@ -195,13 +196,12 @@ def _hardly_wrong(right: Floats, below: Floats) -> bool:
     return int((below > right).sum()) < _FEW_MISTAKES
 
 
-def _worth_of_uncertain(below: Floats, probability: Floats, far: float) -> float:
+def _worth_of_uncertain(spans: Floats, probability: Floats, far: float) -> float:
     """As many documents give the whole the low end that it has if those not certain to be drawn may be wrong.
 
     With the part φ of the whole, and worth m documents, they may lack φ·z² / (m + z²) of it though none has a mistake
-    (Wilson); z is ``far``. Where nothing stands below the line something may in documents like it: it counts as a span.
+    (Wilson); z is ``far``.
     """
-    spans = np.maximum(below, 1.0)
     whole, uncertain = spans / probability, probability < 1 - _CERTAIN
     part = float(whole[uncertain].sum() / whole.sum())
     documents = max(_as_many_alike((1 / probability - 1) * spans), 1.0)
