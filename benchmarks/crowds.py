@@ -107,6 +107,17 @@ def rows() -> list[Row]:
     ]
 
 
+def rows_asked(given: Namespace) -> list[Row]:
+    """The rows that a command line asks for, of crowds that are there."""
+    return [
+        row
+        for row in rows()
+        if (given.test or not row.held_back)
+        and (given.rows in row.name or given.rows == row.kind)
+        and (DATA / f"{row.file}.jsonl.gz").exists()
+    ]
+
+
 class Figures(NamedTuple):
     """One method on one row: points of F1, nats, errors of confidence, seconds of the whole fit on one core."""
 
@@ -173,13 +184,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", metavar="PAGE")
     parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    wanted = [
-        row
-        for row in rows()
-        if (given.test or not row.held_back)
-        and (given.rows in row.name or given.rows == row.kind)
-        and (DATA / f"{row.file}.jsonl.gz").exists()
-    ]
+    wanted = rows_asked(given)
     table = measured(variants(given), wanted, given.processes)
     if given.against:
         earlier = json.loads(Path(given.against).read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ import pytest
 import quorate
 from by_name import bsc
 from quorate import BSC, Corpus, Document
+from quorate.audit.told import Outcome, headline, notes
 from quorate.formats import read_known
 from quorate.formats.known_layers import read_settled_layers
 from quorate.report import write_layered_report, write_report
@@ -349,7 +350,7 @@ def test_what_was_kept_without_a_time_is_still_a_review(open_page: Open, report:
 
 @pytest.fixture(scope="module")
 def drawn(model: BSC) -> quorate.audit.Plan:
-    return quorate.audit.plan(model.result_, 12, seed=1)
+    return quorate.audit.plan(model.result_, 12, seed=3)  # nothing at the beginning of the second document
 
 
 @pytest.fixture(scope="module")
@@ -491,7 +492,7 @@ def test_looks_are_promised_for_each_interval(open_page: Open, model: BSC, sampl
     audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)
     write_report(model, tmp_path / "r.html", audit=audit, documents=3)
     text = open_page(tmp_path / "r.html").locator("#audit").inner_text()
-    assert "Each interval contains the true score with 90% confidence, however often you look." in text
+    assert "Guaranteed however often you look: each interval holds, with 90 % confidence." in text
 
 
 def test_a_checked_audit_has_a_section(open_page: Open, sample: Corpus, tmp_path: Path) -> None:
@@ -509,7 +510,9 @@ def test_a_checked_audit_has_a_section(open_page: Open, sample: Corpus, tmp_path
     assert section.locator("figure").count() == 3
     assert page.locator("#check-audit").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert f"between {low} and {high} with 90% confidence" in page.locator("#summary .figures").inner_text()
+    assert f"{low} to {high}, guaranteed" in page.locator("#summary .figures").inner_text()
+    assert f"{headline(Outcome.of(audit))}." in text
+    assert all(line in text for line in notes(Outcome.of(audit)))
 
 
 def test_marking_cuts_what_it_overlaps(open_page: Open, tmp_path: Path) -> None:

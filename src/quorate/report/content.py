@@ -328,20 +328,17 @@ class Recalibrated:
 class Audit:
     """What a person found in ``checked`` documents that were drawn, and what follows for the whole consensus.
 
-    ``few`` are types of which too little was seen to score them; ``more_to_halve`` documents would make the intervals
-    half as wide.
+    ``headline`` is the answer in a line, ``notes`` what it means.
     """
 
     checked: int = 0
     documents: int = 0
     planned: int = 0
     seed: int = 0
-    sequential: bool = False
-    confidence: float = 0.9
     scores: Sequence[AuditScores] = ()
-    few: Sequence[str] = ()
+    headline: str = ""
+    notes: Sequence[str] = ()
     reliability: Sequence[Recalibrated] = ()
-    more_to_halve: int = 0
 
 
 @dataclass(frozen=True)

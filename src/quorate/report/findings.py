@@ -177,15 +177,7 @@ def _audit(audit: Audit | None) -> Iterator[Finding]:
     score = None if audit is None or not audit.scores else audit.scores[0].f1
     if audit is None or score is None:
         return
-    value, low, high = (100 * each for each in score)
-    if audit.checked == audit.documents:
-        text = f"Every document was checked: the consensus has an F1 of {value:.1f}."
-    else:
-        text = (
-            f"By the {counted(audit.checked, 'document')} of the audit, the F1 of the whole consensus is {value:.1f}, "
-            f"and with {100 * audit.confidence:g}% confidence between {low:.1f} and {high:.1f}."
-        )
-    yield Finding("audit", text)
+    yield Finding("audit", f"{audit.headline} ({counted(audit.checked, 'document')} checked).")
 
 
 _CHANGES = (

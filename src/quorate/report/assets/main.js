@@ -10,7 +10,7 @@ function summarySection() {
     gold.vote ? `majority vote ${fixed(100 * gold.vote.strict[2], 1)}` : `${int(gold.documents)} documents`);
   else if (gold) tile("Right by gold", pct(gold.method.accuracy, 1), `${int(gold.documents)} documents`);
   const by = D.audit && D.audit.scores[0].f1;
-  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence`);
+  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `${inPoints(by[1])} to ${inPoints(by[2])}, guaranteed`);
   if (D.agreement && D.agreement.alpha !== null) tile("Agreement", fixed(D.agreement.alpha, 2), "of annotators: Krippendorff's alpha, where 0 is chance and 1 perfect");
   const unchecked = 2 * D.documents.not_judged > D.documents.total && !gold && !D.audit;
   if (unchecked) tile("Documents that nobody can judge", int(D.documents.not_judged), `of ${int(S.documents)}: their annotators share none with anybody`);
