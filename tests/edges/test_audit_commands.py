@@ -14,7 +14,7 @@ import pytest
 import quorate
 from quorate import Corpus, Document, Scheme, read
 from quorate.audit.claims import spans_of
-from quorate.audit.told import Outcome, headline, notes
+from quorate.audit.sentences import Outcome, headline, notes
 from quorate.corpus.records import hard_tags
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.files.atomic import written_whole

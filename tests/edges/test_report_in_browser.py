@@ -13,7 +13,7 @@ import pytest
 import quorate
 from by_name import bsc
 from quorate import BSC, Corpus, Document
-from quorate.audit.told import Outcome, headline, notes
+from quorate.audit.sentences import Outcome, headline, notes
 from quorate.formats import read_known
 from quorate.formats.known_layers import read_settled_layers
 from quorate.report import write_layered_report, write_report

@@ -16,7 +16,7 @@ import quorate
 from managing import bring_in, check_all, fit, gold, save
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
-from quorate.audit.told import Outcome, headline, notes
+from quorate.audit.sentences import Outcome, headline, notes
 from quorate.service.auditing import keep_outcome, open_audit, outcome
 from quorate.service.database import tables
 from quorate.service.people import Role

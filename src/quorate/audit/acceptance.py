@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from quorate.audit.estimate import Seen, lower_bound
 
-__all__ = ["Guaranteed", "GuaranteedSpans", "guaranteed", "guaranteed_spans", "least_documents"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _SETS = 20

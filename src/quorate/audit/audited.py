@@ -38,8 +38,6 @@ from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["Audit", "Scores", "result"]
-
 Floats = NDArray[np.float64]
 
 
@@ -78,8 +76,8 @@ class Audit:
     n: int
 
     def __str__(self) -> str:
-        told = f"F1 {self.f1}, precision {self.precision}, recall {self.recall}"
-        return f"{told}, with {100 * self.confidence:g} % confidence, from {counted(self.n, 'document')} checked"
+        scores = f"F1 {self.f1}, precision {self.precision}, recall {self.recall}"
+        return f"{scores}, with {100 * self.confidence:g} % confidence, from {counted(self.n, 'document')} checked"
 
     @property
     def new_types(self) -> list[str]:

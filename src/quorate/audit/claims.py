@@ -27,8 +27,6 @@ from quorate.limits import size_named
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
-__all__ = ["Claims", "spans_of"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

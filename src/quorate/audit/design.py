@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from quorate.audit.claims import Claims
 
-__all__ = ["drawing_order", "inclusion", "sizes"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

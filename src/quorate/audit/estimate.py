@@ -23,18 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Estimate",
-    "Expected",
-    "Reach",
-    "Seen",
-    "Shares",
-    "at_every_look",
-    "lower_bound",
-    "once",
-    "scores_of",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Reach = Callable[[float], float]

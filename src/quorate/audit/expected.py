@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from quorate.audit.claims import Claims
 from quorate.audit.estimate import Estimate, Expected, Reach, Seen, scores_of
 
-__all__ = ["expected", "result_if_as_sure_as_stated", "result_without_mistakes"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -27,20 +27,6 @@ from quorate.formats.json_lines import write_lines
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
-__all__ = [
-    "LEAST",
-    "NOT_SEQUENTIAL",
-    "NO_PLAN",
-    "OTHER_CONSENSUS",
-    "TELLS_LITTLE",
-    "Drawn",
-    "Plan",
-    "extended",
-    "plan",
-    "planned_by",
-    "refuse_other_consensus",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PLACE = ("tokens", "text", "offsets", "offset_unit", "split")

@@ -139,7 +139,7 @@ def result(
 ) -> None:
     """Precision, recall and F1 of the whole consensus, with guaranteed intervals, from the documents checked."""
     import quorate
-    from quorate.audit.told import Outcome, notes
+    from quorate.audit.sentences import Outcome, notes
 
     if formerly:
         tell_renamed("option", "--known", "--checked")
@@ -222,7 +222,7 @@ def _plan_record(drawn: Plan, first: int, output: str) -> dict[str, Any]:
 
 
 def _print(found: Audit) -> None:
-    from quorate.audit.told import Outcome, enough_seen, headline
+    from quorate.audit.sentences import Outcome, enough_seen, headline
 
     tell(headline(Outcome.of(found)))
     table = table_of([f"{counted(found.n, 'document')} checked"], ["precision", "recall", "F1"])

@@ -16,7 +16,7 @@ from quorate.audit.claims import Claims, spans_of
 from quorate.audit.estimate import Estimate
 from quorate.audit.plan import TELLS_LITTLE, Plan
 from quorate.audit.recalibration import recalibrated
-from quorate.audit.told import Outcome, enough_seen, headline, notes
+from quorate.audit.sentences import Outcome, enough_seen, headline, notes
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.report.content import Audit, AuditScores, Bins, Recalibrated, ToCheck
@@ -66,7 +66,7 @@ def to_check(audit: audits.Audit | Plan) -> ToCheck | None:
 
 def audited(audit: audits.Audit) -> Audit:
     """What an audit found."""
-    plan, told = audit.plan, Outcome.of(audit)
+    plan, outcome = audit.plan, Outcome.of(audit)
     rows = [_scores("", audit.scores)]
     if len(audit.by_type) > 1:
         rows += [_scores(kind, scores) for kind, scores in enough_seen(audit).items()]
@@ -76,8 +76,8 @@ def audited(audit: audits.Audit) -> Audit:
         planned=len(plan),
         seed=plan.seed,
         scores=rows,
-        headline=headline(told),
-        notes=notes(told),
+        headline=headline(outcome),
+        notes=notes(outcome),
         reliability=list(_reliability(audit)),
     )
 

@@ -23,7 +23,7 @@ from quorate import audit as audits
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
 from quorate.audit.plan import LEAST
-from quorate.audit.told import Outcome, enough_seen
+from quorate.audit.sentences import Outcome, enough_seen
 from quorate.errors import OtherConsensusError, QuorateError
 from quorate.formats.json_lines import write_lines
 from quorate.service.annotating import annotated
@@ -79,7 +79,7 @@ class Audit(NamedTuple):
 
     @property
     def outcome(self) -> Outcome | None:
-        """What it found, to be told in words."""
+        """What it found, for sentences."""
         if self.result is None:
             return None
         kept, types = self.result, len(self.result["by_type"]) + len(self.result["few"])
@@ -342,8 +342,8 @@ def _told(found: audits.Audit) -> dict[str, Any]:
     """What an audit found, as it is kept and shown."""
 
     def scores(one: audits.Scores) -> dict[str, Any]:
-        told = {name: getattr(one, name) for name in ("precision", "recall", "f1")}
-        return {name: None if math.isnan(value[0]) else list(value) for name, value in told.items()}
+        values = {name: getattr(one, name) for name in ("precision", "recall", "f1")}
+        return {name: None if math.isnan(value[0]) else list(value) for name, value in values.items()}
 
     enough = enough_seen(found)
     return {

@@ -12,8 +12,6 @@ from quorate.wording import counted, in_number
 if TYPE_CHECKING:
     from quorate.audit.audited import Audit, Scores
 
-__all__ = ["FEW_SPANS", "Outcome", "enough_seen", "headline", "notes"]
-
 FEW_SPANS = 10
 """True spans of a type in a sample: of fewer, no score is shown."""
 
