@@ -202,7 +202,8 @@ def main() -> None:
 
 _HEAD = """# Every crowd with gold
 
-*Written by `python benchmarks/crowds.py -o docs/crowds.md`: the only page with figures of accuracy.*
+*Written by `python benchmarks/crowds.py -o docs/crowds.md`: figures of accuracy stand here alone. How audits hold is
+[a page of its own](coverage.md).*
 
 Each method is fitted to all documents of a crowd without gold; strict F1 is in points. The crowds are those of people,
 of systems and language models, and of labelling rules that the tests use where they are beside the checkout.

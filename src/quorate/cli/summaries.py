@@ -384,6 +384,10 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
         tokens, spans = (f"{exponent:.2f}" for exponent in calibration[:2])
         calibrated = f"calibrated on held-out annotators (exponents: tokens {tokens}, spans {spans})"
         lines.append(f"confidence {calibrated if result.settings_['calibrate'] else 'as the model states it'}")
+        if calibration.matched is not None:
+            lines.append(
+                f"held-out annotators marked {100 * calibration.matched:.0f} % of the consensus's spans just so"
+            )
     return [*lines, *_tagger_rounds(model)]
 
 

@@ -160,6 +160,11 @@ class Confirmations(NamedTuple):
         confirmed = np.clip(self.stated * habit, _EDGE, 1 - _EDGE)
         return np.asarray(-np.where(self.matched, np.log(confirmed), np.log1p(-confirmed)))
 
+    @property
+    def share(self) -> float | None:
+        """How often held-out annotators matched a span; ``None`` where there is none."""
+        return float(self.matched.mean()) if len(self.matched) else None
+
     @classmethod
     def of(cls, held_out: Sequence[HeldOut], found: Sequence[tuple[Spans, Floats]]) -> Confirmations:
         """Over all folds: the spans of each consensus, and how likely each is stated to be."""

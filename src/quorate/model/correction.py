@@ -74,7 +74,8 @@ class Correction(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """As values of JSON."""
         beliefs = [one._asdict() for one in self.beliefs]
-        return {**self._asdict(), "weights": dict(zip(FEATURES, self.weights, strict=True)), "beliefs": beliefs}
+        weights = dict(zip(FEATURES, self.weights, strict=True))
+        return {**self._asdict(), "weights": weights, "f1": list(self.f1), "beliefs": beliefs}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:

@@ -22,7 +22,7 @@ from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.describe import ESTIMATE, KnownF1, audit_command, f1_by_gold, how_good, score_of
 from quorate.evaluate.metrics import measure_agreement
 from quorate.formats.notes import people as named
-from quorate.model.calibration import AS_STATED
+from quorate.model.calibration import AS_STATED, Calibration
 from quorate.model.correction import Correction
 from quorate.model.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
@@ -174,6 +174,13 @@ def collect(
     report = replace(report, findings=find(report), next=next_steps(report))
     tell(steps, steps, "")
     return report
+
+
+def _matched(calibration: Calibration) -> str:
+    """How often held-out annotators gave what the others' consensus has."""
+    if calibration.matched is None:
+        return ""
+    return f" Held-out annotators marked {100 * calibration.matched:.0f} % of the others' consensus spans just so."
 
 
 def _correction(model: Explains | None) -> Correction | None:
@@ -479,7 +486,7 @@ def _changes(model: BSC | CRFMA | MajorityVote | None, result: Result) -> list[s
         of_spans = f", and of sets of spans to {spans:.2f}" if spanwise else ""
         sentences.append(
             "Confidence is calibrated on held-out annotators: probabilities of labels are raised to the power of "
-            f"{tokens:.2f}{of_spans} (below 1 means less sure)."
+            f"{tokens:.2f}{of_spans} (below 1 means less sure).{_matched(model.fitted_.calibration)}"
         )
         if correction is not None:
             sentences.append(f"{checked_in_words(correction)}.")
