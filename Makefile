@@ -16,7 +16,7 @@ SERVICE := packages/quorate-serve
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PINNED := $(if $(LOCKED),--constraint requirements-dev.lock)
 
-.PHONY: demo check test test-long coverage test-wheel fuzz lint bench docs paper crowds dist lock sbom clean
+.PHONY: demo check test test-long coverage test-wheel fuzz lint bench docs paper crowds audits dist lock sbom clean
 
 demo: $(VENV)/.ready
 	$(BIN)/quorate demo
@@ -86,12 +86,15 @@ $(VENV)/.ready-dev: $(VENV)/.ready $(SERVICE)/pyproject.toml
 	$(PIP) $(PINNED) --editable './$(LIBRARY)[dev]' --editable ./$(SERVICE)
 	touch $@
 
-# The two pages with figures of accuracy.
+# The pages with figures of accuracy.
 paper: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/paper.py --test -o docs/paper.md
 
 crowds: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/crowds.py mv span-vote ds auto bsc-cm bsc-seq --without each --known 30 --test -o docs/crowds.md
+
+audits: $(VENV)/.ready-dev
+	$(BIN)/python benchmarks/audit.py --test -o docs/coverage.md
 
 # The sources and the wheels of both packages, that of the library for every platform, all built here.
 dist:

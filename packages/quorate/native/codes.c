@@ -1,29 +1,6 @@
 /* From labels that lie sequence after sequence to events that lie token after token. A label below 0 is missing. */
 #include "arrays.h"
 
-/* Fills the label that each code stands for; returns how many break the scheme.
- *
- * Sequence s is codes start[s] to start[s + 1]. Before its first label, and after a missing one, stands `outside`; below
- * 0 there is no scheme to break. */
-KERNEL int64_t read_labels(Ints16 codes, Ints16 label_of, Ints start, Bools allowed, Bools allowed_last,
-                           int64_t outside, Ints16 labels) {
-    int64_t J = allowed.m, broken = 0;
-    for (int64_t s = 0; s + 1 < start.n; s++) {
-        int64_t before = outside, end = start.at[s + 1];
-        for (int64_t p = start.at[s]; p < end; p++) {
-            int16_t label = codes.at[p] < 0 ? -1 : label_of.at[codes.at[p]];
-            labels.at[p] = label;
-            if (outside < 0) continue;
-            if (label >= 0) {
-                bool fits = allowed.at[before * J + label] && (p + 1 < end || allowed_last.at[label]);
-                broken += !fits;
-            }
-            before = label < 0 ? outside : label;
-        }
-    }
-    return broken;
-}
-
 /* Says which (annotator, label before, label) occur, of `before` · `J` for each annotator. `first` is the label that
  * stands before a sequence, and after a missing label. */
 KERNEL void mark_cells(Ints16 labels, Ints start, Ints32 annotator, int64_t first, int64_t before, int64_t J,

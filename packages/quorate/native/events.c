@@ -2,44 +2,44 @@
 #include "pairs.h"
 
 /* Fills the number of every event's pair. */
-KERNEL void fill_pairs(const PairedEvents *said, Ints32 number) {
+KERNEL void fill_pairs(const PairedEvents *events, Ints32 number) {
     Room room = {0};
-    int64_t *pair_of = pairs_by_annotator(said, &room);
-    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
-        int64_t end = said->event_start.at[said->doc_start.at[d + 1]];
-        look_at(said, d, pair_of);
-        for (int64_t e = said->event_start.at[said->doc_start.at[d]]; e < end; e++)
-            number.at[e] = (int32_t)pair_of[said->annotator.at[said->event_cell.at[e]]];
+    int64_t *pair_of = pairs_by_annotator(events, &room);
+    for (int64_t d = 0; d + 1 < events->doc_start.n && pair_of; d++) {
+        int64_t end = events->event_start.at[events->doc_start.at[d + 1]];
+        look_at(events, d, pair_of);
+        for (int64_t e = events->event_start.at[events->doc_start.at[d]]; e < end; e++)
+            number.at[e] = (int32_t)pair_of[events->annotator.at[events->event_cell.at[e]]];
     }
     leave(&room);
 }
 
 /* Fills the weight of every event, times that of its pair. */
-KERNEL void weigh_pairs(const PairedEvents *said, Floats of_pair, Floats weight) {
+KERNEL void weigh_pairs(const PairedEvents *events, Floats of_pair, Floats weight) {
     Room room = {0};
-    int64_t *pair_of = pairs_by_annotator(said, &room);
-    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
-        int64_t end = said->event_start.at[said->doc_start.at[d + 1]];
-        look_at(said, d, pair_of);
-        for (int64_t e = said->event_start.at[said->doc_start.at[d]]; e < end; e++)
-            weight.at[e] = (said->weight.n ? said->weight.at[e] : 1.0) *
-                           of_pair.at[pair_of[said->annotator.at[said->event_cell.at[e]]]];
+    int64_t *pair_of = pairs_by_annotator(events, &room);
+    for (int64_t d = 0; d + 1 < events->doc_start.n && pair_of; d++) {
+        int64_t end = events->event_start.at[events->doc_start.at[d + 1]];
+        look_at(events, d, pair_of);
+        for (int64_t e = events->event_start.at[events->doc_start.at[d]]; e < end; e++)
+            weight.at[e] = (events->weight.n ? events->weight.at[e] : 1.0) *
+                           of_pair.at[pair_of[events->annotator.at[events->event_cell.at[e]]]];
     }
     leave(&room);
 }
 
 /* Leaves out the events of some pairs: see `keep_events`. */
-KERNEL int64_t keep_pairs(const PairedEvents *said, Bools gone, Ints start, Ints32 cell, Floats kept_weight) {
+KERNEL int64_t keep_pairs(const PairedEvents *events, Bools gone, Ints start, Ints32 cell, Floats kept_weight) {
     Room room = {0};
-    int64_t *pair_of = pairs_by_annotator(said, &room), n = 0;
-    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
-        look_at(said, d, pair_of);
-        for (int64_t t = said->doc_start.at[d]; t < said->doc_start.at[d + 1]; t++) {
+    int64_t *pair_of = pairs_by_annotator(events, &room), n = 0;
+    for (int64_t d = 0; d + 1 < events->doc_start.n && pair_of; d++) {
+        look_at(events, d, pair_of);
+        for (int64_t t = events->doc_start.at[d]; t < events->doc_start.at[d + 1]; t++) {
             start.at[t] = n;
-            for (int64_t e = said->event_start.at[t]; e < said->event_start.at[t + 1]; e++) {
-                if (gone.at[pair_of[said->annotator.at[said->event_cell.at[e]]]]) continue;
-                cell.at[n] = said->event_cell.at[e];
-                if (said->weight.n) kept_weight.at[n] = said->weight.at[e];
+            for (int64_t e = events->event_start.at[t]; e < events->event_start.at[t + 1]; e++) {
+                if (gone.at[pair_of[events->annotator.at[events->event_cell.at[e]]]]) continue;
+                cell.at[n] = events->event_cell.at[e];
+                if (events->weight.n) kept_weight.at[n] = events->weight.at[e];
                 n++;
             }
         }
@@ -49,21 +49,21 @@ KERNEL int64_t keep_pairs(const PairedEvents *said, Bools gone, Ints start, Ints
     return n;
 }
 
-/* Fills token and cell of what some pairs said for sure, while there is room; returns how many events that are. */
-KERNEL int64_t find_pairs(const PairedEvents *said, Bools wanted, Ints token, Ints32 cell) {
+/* Fills token and cell of what some pairs events for sure, while there is room; returns how many events that are. */
+KERNEL int64_t find_pairs(const PairedEvents *events, Bools wanted, Ints token, Ints32 cell) {
     Room room = {0};
-    int64_t *pair_of = pairs_by_annotator(said, &room), n = 0;
-    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
+    int64_t *pair_of = pairs_by_annotator(events, &room), n = 0;
+    for (int64_t d = 0; d + 1 < events->doc_start.n && pair_of; d++) {
         bool any = false;
-        for (int64_t p = said->first_pair.at[d]; p < said->first_pair.at[d + 1]; p++) any |= wanted.at[p];
+        for (int64_t p = events->first_pair.at[d]; p < events->first_pair.at[d + 1]; p++) any |= wanted.at[p];
         if (!any) continue;
-        look_at(said, d, pair_of);
-        for (int64_t t = said->doc_start.at[d]; t < said->doc_start.at[d + 1]; t++)
-            for (int64_t e = said->event_start.at[t]; e < said->event_start.at[t + 1]; e++) {
-                if (!wanted.at[pair_of[said->annotator.at[said->event_cell.at[e]]]] || !is_sure(said->weight, e)) continue;
+        look_at(events, d, pair_of);
+        for (int64_t t = events->doc_start.at[d]; t < events->doc_start.at[d + 1]; t++)
+            for (int64_t e = events->event_start.at[t]; e < events->event_start.at[t + 1]; e++) {
+                if (!wanted.at[pair_of[events->annotator.at[events->event_cell.at[e]]]] || !is_sure(events->weight, e)) continue;
                 if (n < token.n) {
                     token.at[n] = t;
-                    cell.at[n] = said->event_cell.at[e];
+                    cell.at[n] = events->event_cell.at[e];
                 }
                 n++;
             }
@@ -104,9 +104,9 @@ KERNEL int64_t find_events(Ints event_start, Ints32 event_cell, Bools wanted, In
     return n;
 }
 
-/* Adds to `there` [K, T] at how many tokens two others gave a type, for everyone who said something of them, and to
+/* Adds to `there` [K, T] at how many tokens two others gave a type, for everyone who events something of them, and to
  * `marked` [K, T] at how many of those they gave it too. `kind` and `annotator` are of cells; a kind below 0 is no type.
- * What somebody gave a weight of a half or less was not said. */
+ * What somebody gave a weight of a half or less was not events. */
 KERNEL void add_alike(Ints event_start, Ints32 event_cell, Floats weight, Ints annotator, Ints kind, Floats there,
                       Floats marked) {
     int64_t T = there.m;

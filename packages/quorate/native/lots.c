@@ -13,20 +13,20 @@ static inline uint64_t scattered(uint64_t x) {
 
 /* Adds to `words` [D] the hashes of each document's tokens, a word and its place, and to `told` those of what was said
  * of them by each pair. `label`, the hash of a label, is of cells. */
-KERNEL void add_hashes(const PairedEvents *said, Ints32 word, Hashes label, Hashes words, Hashes told) {
+KERNEL void add_hashes(const PairedEvents *events, Ints32 word, Hashes label, Hashes words, Hashes labels) {
     Room room = {0};
-    int64_t *pair_of = pairs_by_annotator(said, &room);
-    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
-        int64_t first = said->doc_start.at[d];
-        look_at(said, d, pair_of);
-        for (int64_t t = first; t < said->doc_start.at[d + 1]; t++) {
+    int64_t *pair_of = pairs_by_annotator(events, &room);
+    for (int64_t d = 0; d + 1 < events->doc_start.n && pair_of; d++) {
+        int64_t first = events->doc_start.at[d];
+        look_at(events, d, pair_of);
+        for (int64_t t = first; t < events->doc_start.at[d + 1]; t++) {
             uint64_t token = scattered(scattered((uint64_t)word.at[t]) + (uint64_t)(t - first));
             words.at[d] += token;
-            for (int64_t e = said->event_start.at[t]; e < said->event_start.at[t + 1]; e++) {
-                int64_t cell = said->event_cell.at[e];
+            for (int64_t e = events->event_start.at[t]; e < events->event_start.at[t + 1]; e++) {
+                int64_t cell = events->event_cell.at[e];
                 uint64_t here = token + label.at[cell];
-                if (said->weight.n) here += scattered((uint64_t)rint(1e6 * said->weight.at[e]));
-                told.at[pair_of[said->annotator.at[cell]]] += scattered(here);
+                if (events->weight.n) here += scattered((uint64_t)rint(1e6 * events->weight.at[e]));
+                labels.at[pair_of[events->annotator.at[cell]]] += scattered(here);
             }
         }
     }

@@ -9,7 +9,7 @@ typedef struct {
     Ints annotator, label;
     Bools in_span, continues;
     Ints type_of;
-} Said;
+} LabelEvents;
 
 typedef struct {
     Ints start, end, kind, first;
@@ -28,11 +28,11 @@ typedef struct {
     int64_t *slot, *who, *first, *token, *label, *from, *to, *kind, *run_from, *run_to, *mark_start;
 } Desk;
 
-static Desk desk_for(const Said *said, int64_t low, int64_t high, int64_t K, Room *room) {
+static Desk desk_for(const LabelEvents *events, int64_t low, int64_t high, int64_t K, Room *room) {
     int64_t most = 0;
     for (int64_t d = low; d < high; d++) {
-        int64_t begin = said->doc_start.at[d], end = said->doc_start.at[d + 1];
-        most = most_of(most, said->event_start.at[end] - said->event_start.at[begin]);
+        int64_t begin = events->doc_start.at[d], end = events->doc_start.at[d + 1];
+        most = most_of(most, events->event_start.at[end] - events->event_start.at[begin]);
     }
     Desk desk = {.slot = zeros(room, K, sizeof(int64_t))};
     int64_t **parts[] = {&desk.who, &desk.first, &desk.token,    &desk.label,  &desk.from,
@@ -44,11 +44,11 @@ static Desk desk_for(const Said *said, int64_t low, int64_t high, int64_t K, Roo
 
 /* Sorts what was said of a document by annotator; returns how many there are. Annotator number n of them, who[n], gave
  * labels from first[n] to first[n + 1]. `slot` has 0 for everybody, before and after. */
-static int64_t sort_by_annotator(const Said *said, int64_t begin, int64_t end, Desk *desk) {
-    const int64_t *event_start = said->event_start.at;
+static int64_t sort_by_annotator(const LabelEvents *events, int64_t begin, int64_t end, Desk *desk) {
+    const int64_t *event_start = events->event_start.at;
     int64_t people = 0, place = 0;
     for (int64_t e = event_start[begin]; e < event_start[end]; e++) {
-        int64_t k = said->annotator.at[said->event_cell.at[e]];
+        int64_t k = events->annotator.at[events->event_cell.at[e]];
         if (!desk->slot[k]) {
             desk->who[people] = k;
             desk->slot[k] = ++people;
@@ -63,9 +63,9 @@ static int64_t sort_by_annotator(const Said *said, int64_t begin, int64_t end, D
     }
     for (int64_t t = begin; t < end; t++)
         for (int64_t e = event_start[t]; e < event_start[t + 1]; e++) {
-            int64_t cell = said->event_cell.at[e], at = desk->first[desk->slot[said->annotator.at[cell]]]++;
+            int64_t cell = events->event_cell.at[e], at = desk->first[desk->slot[events->annotator.at[cell]]]++;
             desk->token[at] = t;
-            desk->label[at] = said->label.at[cell];
+            desk->label[at] = events->label.at[cell];
         }
     desk->first[0] = 0;
     for (int64_t n = 0; n < people; n++) desk->slot[desk->who[n]] = 0;
@@ -74,18 +74,18 @@ static int64_t sort_by_annotator(const Said *said, int64_t begin, int64_t end, D
 
 /* The marks of what one annotator said, from `low` to `high`: they are put from `place` on. With the runs of tokens that
  * they labelled, if `runs` is given. */
-static Marks find_marks(const Said *said, int64_t low, int64_t high, int64_t place, Desk *desk, Marks *runs) {
-    int64_t n_marks = place, n_runs = 0, J = said->in_span.n;
+static Marks find_marks(const LabelEvents *events, int64_t low, int64_t high, int64_t place, Desk *desk, Marks *runs) {
+    int64_t n_marks = place, n_runs = 0, J = events->in_span.n;
     for (int64_t i = low; i < high; i++) {
         int64_t token = desk->token[i], label = desk->label[i];
         bool is_next = i > low && desk->token[i - 1] + 1 == token;
         if (!is_next) desk->run_from[n_runs++] = token;
         desk->run_to[n_runs - 1] = token + 1;
-        if (!said->in_span.at[label]) continue;
+        if (!events->in_span.at[label]) continue;
         int64_t before = is_next ? desk->label[i - 1] : 0;
-        if (!is_next || !said->in_span.at[before] || !said->continues.at[before * J + label]) {
+        if (!is_next || !events->in_span.at[before] || !events->continues.at[before * J + label]) {
             desk->from[n_marks] = token;
-            desk->kind[n_marks++] = said->type_of.at[label];
+            desk->kind[n_marks++] = events->type_of.at[label];
         }
         desk->to[n_marks - 1] = token + 1;
     }
@@ -95,22 +95,22 @@ static Marks find_marks(const Said *said, int64_t low, int64_t high, int64_t pla
 
 /* Adds to habits [12·T, K] what everybody did with the spans of documents `low` to `high`, and to tokens [K] how long
  * the documents are of which they labelled something. */
-KERNEL void add_habits(const Said *said, const SureSpans *truth, int64_t low, int64_t high, Floats habits,
+KERNEL void add_habits(const LabelEvents *events, const SureSpans *truth, int64_t low, int64_t high, Floats habits,
                        Floats tokens) {
     int64_t T = habits.n / N_HABITS, K = habits.m;
     Room room = {0};
-    Desk desk = desk_for(said, low, high, K, &room);
+    Desk desk = desk_for(events, low, high, K, &room);
     if (room.short_of_memory) {
         leave(&room);
         return;
     }
     for (int64_t d = low; d < high; d++) {
-        int64_t begin = said->doc_start.at[d], end = said->doc_start.at[d + 1];
-        int64_t people = sort_by_annotator(said, begin, end, &desk);
+        int64_t begin = events->doc_start.at[d], end = events->doc_start.at[d + 1];
+        int64_t people = sort_by_annotator(events, begin, end, &desk);
         Marks there = {truth->first.at[d], truth->first.at[d + 1], truth->start.at, truth->end.at, truth->kind.at};
         for (int64_t n = 0; n < people; n++) {
             double *own = habits.at + desk.who[n];
-            Marks runs, marks = find_marks(said, desk.first[n], desk.first[n + 1], 0, &desk, &runs);
+            Marks runs, marks = find_marks(events, desk.first[n], desk.first[n + 1], 0, &desk, &runs);
             tokens.at[desk.who[n]] += (double)(end - begin);
             for (int64_t s = there.low; s < there.high; s++) {
                 int64_t start = there.from[s], stop = there.to[s], kind = there.kind[s];
@@ -137,21 +137,21 @@ KERNEL void add_habits(const Said *said, const SureSpans *truth, int64_t low, in
  * `high`, and to met how many of them one of their own touches; to own [3, K] how many marks are theirs, how long those
  * are together, and how long the documents. Those of one team [K] are not others to each other, and their marks count
  * as those of one. */
-KERNEL void add_coverage(const Said *said, Ints team, int64_t low, int64_t high, Floats met, Floats total, Floats own) {
+KERNEL void add_coverage(const LabelEvents *events, Ints team, int64_t low, int64_t high, Floats met, Floats total, Floats own) {
     int64_t K = total.m;
     Room room = {0};
-    Desk desk = desk_for(said, low, high, K, &room);
+    Desk desk = desk_for(events, low, high, K, &room);
     if (room.short_of_memory) {
         leave(&room);
         return;
     }
     for (int64_t d = low; d < high; d++) {
-        int64_t begin = said->doc_start.at[d], end = said->doc_start.at[d + 1];
-        int64_t people = sort_by_annotator(said, begin, end, &desk), *mark_start = desk.mark_start;
+        int64_t begin = events->doc_start.at[d], end = events->doc_start.at[d + 1];
+        int64_t people = sort_by_annotator(events, begin, end, &desk), *mark_start = desk.mark_start;
         mark_start[0] = 0;
         for (int64_t n = 0; n < people; n++) {
             double *mine = own.at + desk.who[n];
-            Marks marks = find_marks(said, desk.first[n], desk.first[n + 1], mark_start[n], &desk, NULL);
+            Marks marks = find_marks(events, desk.first[n], desk.first[n + 1], mark_start[n], &desk, NULL);
             mark_start[n + 1] = marks.high;
             mine[0] += (double)(marks.high - marks.low);
             for (int64_t m = marks.low; m < marks.high; m++) mine[K] += (double)(marks.to[m] - marks.from[m]);

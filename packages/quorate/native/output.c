@@ -112,16 +112,6 @@ static double weight_of_span(const double *evidence, int64_t L, const Steps *ste
     return score + log_weight_behind(evidence, L, last, path[last - 1], steps, shape, log_beta, terms);
 }
 
-KERNEL double span_log_weight(Floats evidence, int64_t L, const Steps *steps, const SpanShape *shape, Floats log_alpha,
-                              Floats log_beta, Ints32 path, int64_t first, int64_t last) {
-    Room room = {0};
-    double *terms = doubles(&room, steps->log_start.n), weight = NAN;
-    if (!room.short_of_memory)
-        weight = weight_of_span(evidence.at, L, steps, shape, log_alpha.at, log_beta.at, path.at, first, last, terms);
-    leave(&room);
-    return weight;
-}
-
 /* Posteriors of L tokens that stand alone; returns ln Z, −inf if one of them can have no label. */
 static double alone(const double *evidence, int64_t L, Floats log_start, double *posterior) {
     int64_t J = log_start.n;

@@ -15,12 +15,12 @@ typedef struct {
 } PairedEvents;
 
 /* Where the number of everybody's pair is looked up, document by document. */
-static inline int64_t *pairs_by_annotator(const PairedEvents *said, Room *room) {
-    return unfilled(room, said->n_annotators + 1, sizeof(int64_t));
+static inline int64_t *pairs_by_annotator(const PairedEvents *events, Room *room) {
+    return unfilled(room, events->n_annotators + 1, sizeof(int64_t));
 }
 
-static inline void look_at(const PairedEvents *said, int64_t d, int64_t *pair_of) {
-    for (int64_t p = said->first_pair.at[d]; p < said->first_pair.at[d + 1]; p++) pair_of[said->who.at[p]] = p;
+static inline void look_at(const PairedEvents *events, int64_t d, int64_t *pair_of) {
+    for (int64_t p = events->first_pair.at[d]; p < events->first_pair.at[d + 1]; p++) pair_of[events->who.at[p]] = p;
 }
 
 /* Whether an event says one label: of someone who gave probabilities, those above a half do. */

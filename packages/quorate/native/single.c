@@ -214,16 +214,6 @@ double path_score(const double *evidence, int64_t L, const Steps *steps, const i
     return score;
 }
 
-/* For the report, which explains a document at a time. */
-KERNEL double log_forward_backward(Floats evidence, int64_t L, const Steps *steps, Floats log_alpha, Floats log_beta) {
-    Room room = {0};
-    double *terms = doubles(&room, steps->log_start.n);
-    if (room.short_of_memory) return leave(&room);
-    double log_z = log_recursion(evidence.at, L, steps, log_alpha.at, log_beta.at, terms);
-    leave(&room);
-    return log_z;
-}
-
 KERNEL void viterbi(Floats evidence, int64_t L, const Steps *steps, Floats end, Ints32 back, Ints32 path) {
     Room room = {0};
     double *best = doubles(&room, 2 * steps->log_start.n);

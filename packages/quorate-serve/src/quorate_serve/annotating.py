@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import Connection, and_, bindparam, func, select
 
 from quorate.active.checks import Turn
 from quorate.corpus.overlaps import OverlapRule
+from quorate_serve.answers import Annotation, Saved, Span
 from quorate_serve.database import tables
-from quorate_serve.delivering import ANYBODY_IS_TOLD, document_labelled
+from quorate_serve.delivering import ANY_WEBHOOK, document_labelled
 from quorate_serve.documents import SpanRecord, check_overlaps, check_spans, tokens_of
 from quorate_serve.events import Event, Kind, find, history
 from quorate_serve.problems import ConflictError, InvalidError, NotFoundError, RefusedError
 from quorate_serve.state import record
-
-__all__ = [
-    "Given",
-    "Saved",
-    "annotated",
-    "current",
-    "import_annotation",
-    "of_person",
-    "revisions",
-    "save",
-    "undo",
-    "withdraw",
-]
 
 _OF_A_FILE = "import-"  # how ids of saves begin that came from files and other tools
 _TO_DO_AGAIN = 86_400.0  # seconds that somebody has who took back what they said
@@ -44,7 +34,7 @@ _PLACE = (
         _lent.c.purpose,
         _kept.c.revision,
         select(_events.c.seq).where(_events.c.id == bindparam("id")).scalar_subquery().label("before"),
-        ANYBODY_IS_TOLD.exists().label("is_told"),
+        ANY_WEBHOOK.exists().label("has_webhook"),
     )
     .outerjoin(_lent, and_(_lent.c.document == _documents.c.number, _lent.c.person == _TO))
     .outerjoin(_kept, and_(_kept.c.document == _documents.c.number, _kept.c.person == _TO))
@@ -68,18 +58,6 @@ _LAST = (
     .order_by(_events.c.seq.desc())
     .limit(1)
 )
-
-
-class Saved(NamedTuple):
-    """The acknowledgement of a save: the number of its event, and which revision of the document by this person.
-
-    ``gold`` is what is right in a document that was given to learn from.
-    """
-
-    event: int
-    document: int
-    revision: int
-    gold: list[SpanRecord] | None = None
 
 
 class Given(NamedTuple):
@@ -111,16 +89,16 @@ def save(
     if place is None or place.before is not None:
         before = _same(connection, person, given.id)
         if before is not None:
-            return before._replace(gold=_right(connection, person, before.document))
+            return replace(before, gold=_right(connection, person, before.document))
         raise NotFoundError(f"no document {given.document}")
     spans = check_spans(given.spans, place.length, labels)
     if place.purpose is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
     check_overlaps(spans, rule, lambda: tokens_of(connection, given.document))
-    told = least if place.is_told else None
-    saved = _keep(connection, person, given, {"spans": spans}, told, revision=place.revision)
+    enough = least if place.has_webhook else None
+    saved = _keep(connection, person, given, {"spans": spans}, enough, revision=place.revision)
     if place.purpose == Turn.TRAINING.value:
-        return saved._replace(gold=_right(connection, person, given.document))
+        return replace(saved, gold=_right(connection, person, given.document))
     return saved
 
 
@@ -200,11 +178,11 @@ def current(connection: Connection, document: int, person: str) -> Mapping[str, 
     return None if row is None else dict(row)
 
 
-def of_person(connection: Connection, person: str, after: int, most: int) -> list[Mapping[str, Any]]:
+def of_person(connection: Connection, person: str, after: int, most: int) -> list[Annotation]:
     """What somebody says of documents, in the order of their numbers."""
     kept = tables.current_annotations
     query = select(kept).where(kept.c.person == person, kept.c.document > after).order_by(kept.c.document).limit(most)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return msgspec.convert(connection.execute(query).all(), list[Annotation], from_attributes=True)
 
 
 def revisions(connection: Connection, person: str, document: int) -> list[Event]:
@@ -212,9 +190,9 @@ def revisions(connection: Connection, person: str, document: int) -> list[Event]
     return [event for event in history(connection, document, person) if event.kind in _KINDS]
 
 
-def _right(connection: Connection, person: str, document: int) -> list[SpanRecord] | None:
+def _right(connection: Connection, person: str, document: int) -> list[Span] | None:
     """What is right in a document that somebody was given to learn from; ``None`` for any other."""
-    return connection.execute(_RIGHT, {"of": document, "to": person}).scalar()
+    return msgspec.convert(connection.execute(_RIGHT, {"of": document, "to": person}).scalar(), list[Span] | None)
 
 
 def _check_id(id: str) -> None:

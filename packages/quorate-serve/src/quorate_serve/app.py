@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 import quorate
+from quorate.audit import sentences
 from quorate.errors import QuorateError
 from quorate_serve.authorising import LIMITS, authorise
 from quorate_serve.database.engine import Database
@@ -55,8 +56,6 @@ from quorate_serve.routes import (
 )
 from quorate_serve.routes.moments import day_of
 from quorate_serve.settings import ServiceSettings
-
-__all__ = ["ROUTERS", "create_app"]
 
 ROUTERS = (
     api_annotations.router,  # looked through in this order, and saves are most of what comes
@@ -111,7 +110,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
     app.state.provider, app.state.labels_used = provider_of(settings), LabelsUsed()
     app.state.templates = Jinja2Templates(_HERE / "templates")
     app.state.templates.env.globals.update(
-        pages=PAGES, about=ABOUT, day_of=day_of, manager=Role.MANAGER, admin=Role.ADMIN
+        pages=PAGES, about=ABOUT, day_of=day_of, audit_sentences=sentences, manager=Role.MANAGER, admin=Role.ADMIN
     )
     app.state.templates.env.globals["has_provider"] = app.state.provider is not None
     app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")

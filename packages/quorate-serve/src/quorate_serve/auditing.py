@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from quorate.audit.sentences import Outcome, enough_seen
 from sqlalchemy import Connection, insert, select, update
 
 from quorate import audit as audits
-from quorate.audit.audited import FEW_SPANS
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
 from quorate.audit.plan import LEAST
-from quorate.errors import QuorateError
+from quorate.errors import OtherConsensusError, QuorateError
 from quorate.formats.json_lines import write_lines
 from quorate_serve.annotating import annotated
 from quorate_serve.consensus_file import consensus_records, consensus_version
@@ -76,6 +76,25 @@ class Audit(NamedTuple):
     def is_open(self) -> bool:
         """Whether there is something to check."""
         return self.ended is None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What it found, for sentences."""
+        if self.result is None:
+            return None
+        kept, types = self.result, len(self.result["by_type"]) + len(self.result["few"])
+        return Outcome(
+            kept["documents"],
+            kept["n"],
+            kept["confidence"],
+            self.sequential,
+            kept["f1"],
+            kept["few"] if types > 1 else (),
+            kept["new_types"],
+            kept["more_to_halve"],
+            len(self.documents) - kept["n"],
+            bool(kept.get("nothing_corrected")),  # older results do not say so
+        )
 
 
 class Drawn(NamedTuple):
@@ -278,13 +297,18 @@ def next_task(connection: Connection, person: str, audit: Audit, settings: Servi
 def outcome(connection: Connection, id: str) -> tuple[int, dict[str, Any] | None]:
     """How many documents of an audit are checked, and what follows: nothing before its interval holds.
 
-    That is when all are checked or, of a sequential plan, the first of them that make one.
+    That is when all are checked or, of a sequential plan, the first of them that make one. A plan that an earlier
+    version drew otherwise gives no result: it can only be given up.
     """
     row = _row(connection, id)
     own = _audit(connection, row)
     checks = checks_of(connection, own)
     needed = own.documents[: min(LEAST, len(own.documents))] if own.sequential else own.documents
     if not all(number in checks for number in needed):
+        return len(checks), None
+    try:
+        drawn = _plan(row.claims, row.plan)
+    except OtherConsensusError:
         return len(checks), None
     spans = dict(zip(_ids(row.plan), (checks.get(number) for number in own.documents), strict=True))
     with tempfile.TemporaryDirectory(prefix="quorate-audit-") as folder:
@@ -296,7 +320,6 @@ def outcome(connection: Connection, id: str) -> tuple[int, dict[str, Any] | None
             ),
             path,
         )
-        drawn = _plan(row.claims, row.plan)
         result = audits.result(drawn.claims, path, plan=drawn, confidence=_CONFIDENCE)
     return len(checks), _told(result)
 
@@ -319,10 +342,10 @@ def _told(found: audits.Audit) -> dict[str, Any]:
     """What an audit found, as it is kept and shown."""
 
     def scores(one: audits.Scores) -> dict[str, Any]:
-        told = {name: getattr(one, name) for name in ("precision", "recall", "f1")}
-        return {name: None if math.isnan(value[0]) else list(value) for name, value in told.items()}
+        values = {name: getattr(one, name) for name in ("precision", "recall", "f1")}
+        return {name: None if math.isnan(value[0]) else list(value) for name, value in values.items()}
 
-    enough = {kind: one for kind, one in found.by_type.items() if one.seen >= FEW_SPANS}
+    enough = enough_seen(found)
     return {
         "documents": len(found.plan.claims),
         "n": found.n,
@@ -331,6 +354,7 @@ def _told(found: audits.Audit) -> dict[str, Any]:
         "by_type": {kind: scores(one) for kind, one in enough.items()},
         "few": sorted(found.by_type.keys() - enough.keys()),
         "new_types": found.new_types,
+        "nothing_corrected": found.nothing_corrected,
         "more_to_halve": found.more_to_halve,
     }
 

@@ -25,8 +25,6 @@ from quorate_serve.rate_limits import Limit, RateLimits, network_of
 from quorate_serve.sessions import Who, bearer_of, note_use, prolong_session, who_asks
 from quorate_serve.settings import ServiceSettings
 
-__all__ = ["LIMITS", "UploadRoute", "address_of", "authorise", "take"]
-
 LIMITS = {
     # by address, or by the name that was typed
     "login": Limit(burst=30, every=4.0),

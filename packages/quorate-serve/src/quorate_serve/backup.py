@@ -30,8 +30,6 @@ from quorate_serve.database.tables import metadata
 from quorate_serve.problems import InvalidError
 from quorate_serve.settings import ServiceSettings
 
-__all__ = ["read_backup", "write_backup"]
-
 _FORMAT = 1
 _ABOUT = "about.json"
 _SECRET = "secret"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Bar", "Bars", "Course", "Point", "bars", "course"]
-
 _WIDEST = 48.0  # a bar and the gap beside it
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quorate.cli.common import READING, say, with_options
+from quorate.cli.common import READING, say
 from quorate.cli.common import app as quorate_app
+from quorate.cli.options import takes_groups
 from quorate.cli.project_options import options_of
 from quorate.corpus.overlaps import MOST_DEEP, OverlapRule, Overlaps
 from quorate.errors import SettingsError
 from quorate.limits import size_named
 from quorate.project.settings_file import SettingsFile, find
 from quorate_serve.settings import FitSettings, QueueSettings, ReviewSettings, ServiceSettings
-
-__all__ = ["app", "serve", "service"]
 
 app = typer.Typer()
 service = typer.Typer(no_args_is_help=True, help="Look after what 'quorate serve' keeps: backups, links, rebuilding.")
@@ -47,39 +46,44 @@ _LOGIN = "Login by OpenID Connect"
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
 
 
-def _queue(
+@dataclass(frozen=True)
+class _Queue:
+    """How documents are given out."""
+
     per_document_min: Annotated[
         int, typer.Option("--per-document-min", min=1, help="Annotators that each document gets at least.")
-    ] = 2,
+    ] = 2
     per_document_max: Annotated[
         int, typer.Option("--per-document-max", min=1, help="Annotators that a document gets at most.")
-    ] = 5,
+    ] = 5
     per_person_max: Annotated[
         int | None, typer.Option("--per-person-max", min=1, help="Documents that one person does at most.")
-    ] = None,
+    ] = None
     lease_minutes: Annotated[
         float, typer.Option("--lease-minutes", help="How long a document is kept for whoever was given it.")
-    ] = 60.0,
+    ] = 60.0
     check_rate: Annotated[
         float, typer.Option("--check-rate", help="How often a document with a known answer comes, from 0 to 0.5.")
-    ] = 0.05,
+    ] = 0.05
     training: Annotated[
         int, typer.Option("--training", min=0, help="Training documents that everybody does first, with the answers.")
-    ] = 0,
+    ] = 0
     hold_back: Annotated[
         bool,
         typer.Option("--hold-back", help="Hold back people whose labels would tell much less than those of others."),
-    ] = False,
-) -> QueueSettings:
-    """How documents are given out."""
-    queue = QueueSettings(
-        per_document_min, per_document_max, lease_minutes, check_rate, training, per_person_max, hold_back
-    )
-    queue.check()
-    return queue
+    ] = False
+
+    def settings(self) -> QueueSettings:
+        """Checked."""
+        queue = QueueSettings(**asdict(self))
+        queue.check()
+        return queue
 
 
-def _overlaps(
+@dataclass(frozen=True)
+class _Overlapping:
+    """Which spans may overlap."""
+
     overlaps: Annotated[
         Overlaps | None,
         typer.Option(
@@ -89,7 +93,7 @@ def _overlaps(
             rich_help_panel=_OVERLAPS,
             show_default=False,
         ),
-    ] = None,
+    ] = None
     overlap_limit: Annotated[
         int,
         typer.Option(
@@ -99,17 +103,23 @@ def _overlaps(
             help="Spans of one annotator that may share a word.",
             rich_help_panel=_OVERLAPS,
         ),
-    ] = OverlapRule().limit,
-) -> tuple[Overlaps | None, int]:
-    """Which spans may overlap."""
-    return overlaps, overlap_limit
+    ] = OverlapRule().limit
+
+    def rule(self, file: SettingsFile | None) -> OverlapRule:
+        """The rule; spans that the runs of a project combine in layers may overlap, unless it is said."""
+        layers = None if file is None else file.options.get("aggregate", {}).get("layers")
+        unless_given = Overlaps.ANY if layers == "auto" else Overlaps.NONE
+        return OverlapRule(self.overlaps or unless_given, self.overlap_limit)
 
 
-def _fits(
+@dataclass(frozen=True)
+class _Fits:
+    """When a fit is stopped."""
+
     fit_seconds: Annotated[
         float,
         typer.Option("--fit-seconds", help="A fit that takes longer is stopped.", rich_help_panel=_LIMITS),
-    ] = 600.0,
+    ] = 600.0
     fit_memory: Annotated[
         str | None,
         typer.Option(
@@ -118,19 +128,24 @@ def _fits(
             help="A fit that takes more memory (4G) is stopped; by default, more than four fifths of what is free.",
             rich_help_panel=_LIMITS,
         ),
-    ] = None,
-) -> FitSettings:
-    """When a fit is stopped."""
-    fits = FitSettings(fit_seconds, None if fit_memory is None else size_named(fit_memory, "fit-memory"))
-    fits.check()
-    return fits
+    ] = None
+
+    def settings(self) -> FitSettings:
+        """Checked."""
+        memory = None if self.fit_memory is None else size_named(self.fit_memory, "fit-memory")
+        fits = FitSettings(self.fit_seconds, memory)
+        fits.check()
+        return fits
 
 
-def _oidc(
+@dataclass(frozen=True)
+class _Login:
+    """Login by a provider."""
+
     oidc_issuer: Annotated[
         str | None,
         typer.Option("--oidc-issuer", metavar="URL", help="Log in at this provider.", rich_help_panel=_LOGIN),
-    ] = None,
+    ] = None
     oidc_client: Annotated[
         str,
         typer.Option(
@@ -140,7 +155,7 @@ def _oidc(
             rich_help_panel=_LOGIN,
             show_default=False,
         ),
-    ] = "",
+    ] = ""
     oidc_domain: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,7 +164,7 @@ def _oidc(
             help="Anyone with a verified e-mail address of this domain joins by logging in.",
             rich_help_panel=_LOGIN,
         ),
-    ] = None,
+    ] = None
     oidc_role: Annotated[
         list[str] | None,
         typer.Option(
@@ -158,7 +173,7 @@ def _oidc(
             help="Anyone who has VALUE at the provider joins in this role.",
             rich_help_panel=_LOGIN,
         ),
-    ] = None,
+    ] = None
     oidc_role_claim: Annotated[
         str,
         typer.Option(
@@ -167,38 +182,19 @@ def _oidc(
             help="The claim in which the provider gives VALUE.",
             rich_help_panel=_LOGIN,
         ),
-    ] = "groups",
-) -> dict[str, str]:
-    """Login by a provider."""
-    if not oidc_issuer:
-        return {}
-    domains, roles = ",".join(oidc_domain or ()), ",".join(oidc_role or ())
-    return {
-        "issuer": oidc_issuer,
-        "client": oidc_client,
-        "domains": domains,
-        "roles": roles,
-        "role-claim": oidc_role_claim,
-    }
+    ] = "groups"
 
-
-def _in_groups(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of these functions; it takes what each of them makes of its own as one parameter."""
-
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
-        own = inspect.signature(command, eval_str=True).parameters
-        options = {name: inspect.signature(make, eval_str=True).parameters for name, make in groups.items()}
-
-        def run(**values: Any) -> Any:
-            taken = {
-                name: make(**{option: values.pop(option) for option in options[name]}) for name, make in groups.items()
-            }
-            return command(**taken, **values)
-
-        parameters = [each for each in own.values() if each.name not in groups]
-        return with_options(run, command, [*parameters, *(each for some in options.values() for each in some.values())])
-
-    return decorated
+    def settings(self) -> dict[str, str]:
+        """The options of the provider, if there is one."""
+        if not self.oidc_issuer:
+            return {}
+        return {
+            "issuer": self.oidc_issuer,
+            "client": self.oidc_client,
+            "domains": ",".join(self.oidc_domain or ()),
+            "roles": ",".join(self.oidc_role or ()),
+            "role-claim": self.oidc_role_claim,
+        }
 
 
 @app.command(
@@ -207,7 +203,7 @@ def _in_groups(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
     "quorate serve --labels PER,LOC,ORG\n\n"
     "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
 )
-@_in_groups(queue=_queue, overlaps=_overlaps, fits=_fits, oidc=_oidc)
+@takes_groups
 def serve(
     database: DatabaseUrl = None,
     host: Host = "127.0.0.1",
@@ -233,10 +229,10 @@ def serve(
         int, typer.Option("--token-days", min=1, max=365, help="Days that a token for a program is good for, at most.")
     ] = 90,
     *,
-    queue: QueueSettings,
-    overlaps: tuple[Overlaps | None, int],
-    fits: FitSettings,
-    oidc: dict[str, str],
+    queue: _Queue,
+    overlapping: _Overlapping,
+    fits: _Fits,
+    login: _Login,
 ) -> None:
     """Let a team annotate and review in the browser, with a consensus that follows."""
     if origin is not None and not origin.startswith(("http://", "https://")):
@@ -251,20 +247,20 @@ def serve(
             labels=tuple(label.strip() for label in (labels or "").split(",") if label.strip()),
             suggestions=suggestions,
             blind=blind,
-            queue=queue,
+            queue=queue.settings(),
             reviews=ReviewSettings(per_document=reviewers),
             token_days=token_days,
-            overlaps=OverlapRule(overlaps[0] or _overlaps_of(file), overlaps[1]),
-            fits=fits,
+            overlaps=overlapping.rule(file),
+            fits=fits.settings(),
             webhook_hosts=tuple(webhook_host or ()),
-            oidc=oidc,
+            oidc=login.settings(),
         )
         from quorate_serve.start import begin
         from quorate_serve.supervisor import listen, supervise
 
         taken = listen(settings)
-        settings, told = begin(settings, file, demo=demo, reading=_reading(file))
-        say([*told, "Ctrl-C stops it"])
+        settings, lines = begin(settings, file, demo=demo, reading=_reading(file))
+        say([*lines, "Ctrl-C stops it"])
         supervise(settings, taken)
 
 
@@ -308,12 +304,6 @@ def rebuild(database: DatabaseUrl = None) -> None:
 
     with _root(demo=False) as (root, _):
         say([mend(ServiceSettings(root, database))])
-
-
-def _overlaps_of(file: SettingsFile | None) -> Overlaps:
-    """What a project allows whose service is not told: spans that its runs combine in layers may overlap."""
-    layers = None if file is None else file.options.get("aggregate", {}).get("layers")
-    return Overlaps.ANY if layers == "auto" else Overlaps.NONE
 
 
 def _reading(file: SettingsFile | None) -> dict[str, Any]:

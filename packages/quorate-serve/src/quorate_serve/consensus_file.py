@@ -16,8 +16,6 @@ from quorate.formats.json_lines import place_fields
 from quorate_serve.database import tables
 from quorate_serve.problems import BusyError, NotFoundError
 
-__all__ = ["consensus_of", "consensus_records", "consensus_version"]
-
 
 def consensus_version(connection: Connection) -> int:
     """The version of the consensus that stands; 0 before the first."""

@@ -16,8 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
@@ -38,24 +39,6 @@ from quorate_serve.webhooks import (
     payload,
 )
 
-__all__ = [
-    "ANYBODY_IS_TOLD",
-    "Courier",
-    "Webhook",
-    "add_webhook",
-    "change_webhook",
-    "consensus_changed",
-    "deliveries_of",
-    "document_decided",
-    "document_labelled",
-    "enqueue",
-    "find_webhook",
-    "outgoing_of",
-    "remove_webhook",
-    "rotate_secret",
-    "webhooks_of",
-]
-
 _MOST_WEBHOOKS = 50
 _MOST_NAMED = 1_000  # documents in one message; of more it says that any may have changed
 _TAKEN_FOR = 60.0  # seconds that a message is somebody's who sends it
@@ -65,18 +48,22 @@ _KEPT = 7 * 86_400.0  # seconds that a message is kept which is done with
 _OLD_SIGNS_FOR = 86_400.0  # seconds in which the secret before signs too
 _log = logging.getLogger("quorate_serve.webhooks")
 
-ANYBODY_IS_TOLD = select(tables.webhooks.c.id).where(tables.webhooks.c.active).limit(1)
+ANY_WEBHOOK = select(tables.webhooks.c.id).where(tables.webhooks.c.active).limit(1)
 """Whether there is any webhook that is told."""
 
 
-class Webhook(NamedTuple):
-    """Somebody who is told: where, of what, and whether that goes on."""
+@dataclass(frozen=True)
+class Webhook:
+    """Somebody who is told: where, of what, and whether that goes on; without the secret."""
 
     id: str
     url: str
     types: list[str]
     active: bool
     created: float
+
+
+_WEBHOOKS = select(*(tables.webhooks.c[field.name] for field in fields(Webhook)))
 
 
 def outgoing_of(settings: ServiceSettings) -> Outgoing:
@@ -115,15 +102,13 @@ def rotate_secret(connection: Connection, secret: bytes, id: str) -> str:
 
 def webhooks_of(connection: Connection) -> list[Webhook]:
     """All webhooks, the oldest first."""
-    columns = [tables.webhooks.c[name] for name in Webhook._fields]
-    rows = connection.execute(select(*columns).order_by(tables.webhooks.c.created, tables.webhooks.c.id))
+    rows = connection.execute(_WEBHOOKS.order_by(tables.webhooks.c.created, tables.webhooks.c.id))
     return [Webhook(*row) for row in rows]
 
 
 def find_webhook(connection: Connection, id: str) -> Webhook:
     """One webhook; :class:`NotFoundError` if there is none."""
-    columns = [tables.webhooks.c[name] for name in Webhook._fields]
-    row = connection.execute(select(*columns).where(tables.webhooks.c.id == id)).one_or_none()
+    row = connection.execute(_WEBHOOKS.where(tables.webhooks.c.id == id)).one_or_none()
     if row is None:
         raise NotFoundError(f"no webhook {id}")
     return Webhook(*row)
@@ -166,14 +151,14 @@ def enqueue(
     for one in webhooks_of(connection):
         if one.id != webhook if webhook is not None else (not one.active or type not in one.types):
             continue
-        if about is not None and _is_told(connection, one.id, about):
+        if about is not None and _was_sent(connection, one.id, about):
             continue
         row = {"webhook": one.id, "type": str(type), "about": about, "created": now, "body": body}
         state = {"attempts": 0, "due": now, "state": "waiting"}
         connection.execute(insert(tables.deliveries).values(id=new_delivery_id(), **row, **state))
 
 
-def _is_told(connection: Connection, webhook: str, about: str) -> bool:
+def _was_sent(connection: Connection, webhook: str, about: str) -> bool:
     table = tables.deliveries.c
     query = select(table.id).where(table.webhook == webhook, table.about == about)
     return connection.execute(query).first() is not None
@@ -184,7 +169,7 @@ def document_labelled(connection: Connection, document: int, least: int) -> None
 
     What is there for checks and training is never completed.
     """
-    if connection.execute(ANYBODY_IS_TOLD).first() is None:
+    if connection.execute(ANY_WEBHOOK).first() is None:
         return
     labels, documents = tables.current_annotations, tables.documents.c
     count = connection.execute(
@@ -220,12 +205,12 @@ def consensus_changed(connection: Connection, version: int, kind: str, documents
         table.c.attempts == 0,
         table.c.webhook.in_(select(tables.webhooks.c.id).where(tables.webhooks.c.active)),
     )
-    told = None if documents is None else set(documents)
+    together = None if documents is None else set(documents)
     for body in connection.execute(select(table.c.body).where(waiting)).scalars():
         before = json.loads(body)["data"]["documents"]
-        told = None if told is None or before is None else told | set(before)
+        together = None if together is None or before is None else together | set(before)
     connection.execute(delete(table).where(waiting))
-    named = None if told is None or len(told) > _MOST_NAMED else sorted(told)
+    named = None if together is None or len(together) > _MOST_NAMED else sorted(together)
     enqueue(connection, EventType.CONSENSUS_CHANGED, {"version": version, "kind": kind, "documents": named})
 
 
@@ -292,7 +277,7 @@ class Courier:
         table, now = tables.deliveries, self._clock()
         for delivery, outcome in sent:
             state = {Fate.DELIVERED: "delivered", Fate.AGAIN: "waiting"}.get(outcome.fate, "given-up")
-            values = {"state": state, "due": now + (outcome.wait or 0.0), "answer": outcome.said[:256]}
+            values = {"state": state, "due": now + (outcome.wait or 0.0), "answer": outcome.message[:256]}
             connection.execute(update(table).where(table.c.id == delivery.id).values(**values))
             if outcome.fate is Fate.TURNED_OFF:
                 webhook = select(table.c.webhook).where(table.c.id == delivery.id).scalar_subquery()

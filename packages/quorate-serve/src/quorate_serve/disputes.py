@@ -11,10 +11,9 @@ from sqlalchemy import Connection, func, select
 from quorate.corpus.decisions import Decision, Review, settle
 from quorate.corpus.records import Source, hard_tags
 from quorate.corpus.spans import CharSpan
+from quorate_serve.answers import Place
 from quorate_serve.database import tables
 from quorate_serve.documents import SpanRecord, char_span, document_record, document_with, layers_of
-
-__all__ = ["Dispute", "Place", "Word", "in_dispute", "open_places", "words_on"]
 
 
 class Word(NamedTuple):
@@ -24,13 +23,6 @@ class Word(NamedTuple):
     spans: Sequence[SpanRecord]
     adjudicates: bool
     event: int = 0
-
-
-class Place(NamedTuple):
-    """A part of a text, in code points, end excluded."""
-
-    start: int
-    end: int
 
 
 class Dispute(NamedTuple):
@@ -85,9 +77,9 @@ def open_places(document: Mapping[str, Any], words: Sequence[Word]) -> list[Plac
     source = Source("the service", document["number"])
     tokens: set[int] = set()
     for corpus in layers.values():
-        said = corpus[0].annotations
+        annotations = corpus[0].annotations
         decisions = [
-            Decision(hard_tags(said[word.person]), source, Review(word.person, adjudicated=word.adjudicates))
+            Decision(hard_tags(annotations[word.person]), source, Review(word.person, adjudicated=word.adjudicates))
             for word in words
         ]
         tokens.update(settle(decisions).disputed)
@@ -104,8 +96,8 @@ def _decisive(words: Sequence[Word]) -> list[Word]:
 
 def _differences(words: Sequence[Word]) -> set[CharSpan]:
     """The spans that only some of those say whose word counts."""
-    said = [set(map(char_span, word.spans)) for word in _decisive(words)]
-    return said[0].union(*said) - said[0].intersection(*said) if said else set()
+    marked = [set(map(char_span, word.spans)) for word in _decisive(words)]
+    return marked[0].union(*marked) - marked[0].intersection(*marked) if marked else set()
 
 
 def _differ(words: Sequence[Word]) -> bool:

@@ -22,31 +22,6 @@ from quorate.formats.marked import Marked
 from quorate_serve.database import tables
 from quorate_serve.problems import InvalidError, NotFoundError, OverlapError
 
-__all__ = [
-    "GivenDocument",
-    "SpanRecord",
-    "add_document",
-    "assembled",
-    "char_span",
-    "check_overlaps",
-    "check_spans",
-    "corpus_of",
-    "document_record",
-    "document_with",
-    "have_overlap",
-    "layers_of",
-    "marked_documents",
-    "numbers_of",
-    "overlap_in",
-    "places_of",
-    "profiles_of",
-    "purposes_of",
-    "spans_of_layers",
-    "spans_of_tags",
-    "tags_of_layers",
-    "tokens_of",
-]
-
 Offsets = Sequence[tuple[int, int]]
 SpanRecord = dict[str, Any]
 """``{"start": 3, "end": 9, "label": "PER"}``, in code points, end excluded."""
@@ -263,14 +238,15 @@ def document_record(connection: Connection, number: int) -> dict[str, Any]:
     return dict(row)
 
 
+def content_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What answers have of a document: its number, id and text, and where its tokens are."""
+    place = {name: row[name] for name in ("number", "id", "text")}
+    return {**place, "tokens": [(start, end) for start, end in row["tokens"]]}
+
+
 def tokens_of(connection: Connection, number: int) -> Offsets:
     """Where the tokens of a document are."""
     return document_record(connection, number)["tokens"]  # type: ignore[no-any-return]
-
-
-def numbers_of(connection: Connection) -> dict[str, int]:
-    """The numbers of all documents, by their ids."""
-    return {row.id: row.number for row in connection.execute(select(tables.documents.c.id, tables.documents.c.number))}
 
 
 def count_documents(connection: Connection, purpose: str = "work") -> int:
@@ -288,22 +264,22 @@ def marked_documents(connection: Connection, numbers: Iterable[int] | None = Non
         wanted = list(numbers)
         query = query.where(tables.documents.c.number.in_(wanted))
         labels = labels.where(kept.document.in_(wanted))
-    said: dict[int, dict[str, list[CharSpan]]] = {}
+    marks: dict[int, dict[str, list[CharSpan]]] = {}
     tags: dict[int, dict[str, tuple[Tag | SoftTag, ...]]] = {}
     for row in connection.execute(
         labels.order_by(tables.current_annotations.c.document, tables.current_annotations.c.person)
     ):
         if row.tags is not None:
             tags.setdefault(row.document, {})[row.person] = tuple(row.tags)
-        said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
+        marks.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
     for document in connection.execute(query).mappings():
         number = document["number"]
-        yield GivenDocument(_marked(dict(document), said.get(number, {})), tags.get(number, {}))
+        yield GivenDocument(_marked(dict(document), marks.get(number, {})), tags.get(number, {}))
 
 
-def document_with(row: Mapping[str, Any], said: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
+def document_with(row: Mapping[str, Any], marks: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
     """A document (a row of its table) with spans by whoever says so, in place of those that stand."""
-    return GivenDocument(_marked(row, {name: _char_spans(spans) for name, spans in said.items()}), {})
+    return GivenDocument(_marked(row, {name: _char_spans(spans) for name, spans in marks.items()}), {})
 
 
 class GivenDocument(NamedTuple):
@@ -322,12 +298,12 @@ def char_span(span: Mapping[str, Any]) -> CharSpan:
     return CharSpan(span["start"], span["end"], span["label"])
 
 
-def _marked(row: Mapping[str, Any], said: dict[str, list[CharSpan]]) -> Marked:
+def _marked(row: Mapping[str, Any], marks: dict[str, list[CharSpan]]) -> Marked:
     offsets = Places((start, end) for start, end in row["tokens"])
     return Marked(
         row["id"],
         row["text"],
-        said,
+        marks,
         Source("the service", row["number"], record="document"),
         gold=None if row["gold"] is None else _char_spans(row["gold"]),
         split=row["split"],
@@ -369,8 +345,8 @@ def assembled(given: Iterable[GivenDocument]) -> Assembly:
 
 
 def _within(marked: Marked) -> Marked:
-    said = {name: _most(spans, marked) for name, spans in marked.annotations.items()}
-    return replace(marked, annotations=said, gold=None if marked.gold is None else _most(marked.gold, marked))
+    marks = {name: _most(spans, marked) for name, spans in marked.annotations.items()}
+    return replace(marked, annotations=marks, gold=None if marked.gold is None else _most(marked.gold, marked))
 
 
 def _most(spans: list[CharSpan], marked: Marked) -> list[CharSpan]:
@@ -389,5 +365,5 @@ def profiles_of(connection: Connection) -> dict[str, Profile]:
     """What the model is told of annotators of whom files told something, or who are no people."""
     people = tables.people.c
     rows = connection.execute(select(people.id, people.kind, people.profile))
-    told = {row.id: {**(row.profile or {}), "kind": row.kind} for row in rows}
-    return {person: Profile.of(**fields) for person, fields in told.items() if fields != {"kind": "person"}}
+    known_profiles = {row.id: {**(row.profile or {}), "kind": row.kind} for row in rows}
+    return {person: Profile.of(**fields) for person, fields in known_profiles.items() if fields != {"kind": "person"}}

@@ -17,8 +17,6 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from quorate_serve.database import tables
 
-__all__ = ["Event", "Kind", "append", "events_after", "find", "history", "last_event"]
-
 
 class Kind(StrEnum):
     """What can happen.

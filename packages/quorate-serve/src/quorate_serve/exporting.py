@@ -19,8 +19,6 @@ from quorate.storage.files.unfinished import beside
 from quorate_serve.documents import GivenDocument, corpus_of, have_overlap, layers_of, marked_documents
 from quorate_serve.people import people_of
 
-__all__ = ["annotations_of", "written"]
-
 
 def annotations_of(connection: Connection, *, names: bool) -> Corpus | Layers:
     """Everybody's annotations as they stand; in layers if somebody's spans overlap.

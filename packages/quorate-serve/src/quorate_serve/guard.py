@@ -10,8 +10,6 @@ from starlette.types import ASGIApp
 from quorate_serve.security_headers import guarded
 from quorate_serve.settings import ServiceSettings
 
-__all__ = ["guard", "hosts_of", "local_path"]
-
 _MOST = 2 << 20  # bytes: a save of the most spans that a document may have
 _MOST_TEXTS = 64 << 20  # of documents that are sent as JSON
 _AROUND_A_FILE = 1 << 20  # what a form has beyond the file in it

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -14,6 +13,7 @@ from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.formats.layers import Layers
 from quorate.wording import in_number
 from quorate_serve.annotating import import_annotation
+from quorate_serve.answers import Imported
 from quorate_serve.database.engine import Database
 from quorate_serve.documents import (
     add_document,
@@ -28,8 +28,6 @@ from quorate_serve.events import Kind, append
 from quorate_serve.people import named
 from quorate_serve.problems import OverlapError
 
-__all__ = ["Imported", "import_corpus"]
-
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
 _HERE_FOR = (
     "{} {document is|documents are} here for {} already: {it stays|they stay} so, and {its|their} gold is left out"
@@ -39,18 +37,6 @@ _OVERLAPPING = (
     "{it|them} (option overlaps)"
 )
 _WITHOUT_GOLD = "{} {document|documents} for {} {has|have} no gold: nobody can be told right from wrong by {it|them}"
-
-
-class Imported(NamedTuple):
-    """What came in: documents that were not here, labels (a document by an annotator) that are new, annotators.
-
-    ``notes`` say what was left out.
-    """
-
-    documents: int
-    labels: int
-    annotators: int
-    notes: tuple[str, ...] = ()
 
 
 def import_corpus(
@@ -89,7 +75,7 @@ def import_corpus(
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
     database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))
-    return Imported(documents, labels, len(people), notes)
+    return Imported(documents, labels, len(people), list(notes))
 
 
 def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[str, ...]:
@@ -109,9 +95,9 @@ def _overlapping(layers: Layers, rule: OverlapRule) -> tuple[str, ...]:
     for in_layers in zip(*layers.values(), strict=True):
         document = in_layers[0]
         offsets = places_of(document)
-        said = [[hard_tags(each.annotations[name]) for each in in_layers] for name in document.annotations]
+        sequences = [[hard_tags(each.annotations[name]) for each in in_layers] for name in document.annotations]
         gold = [each.gold for each in in_layers if each.gold is not None]
-        for tags in [*said, gold]:
+        for tags in [*sequences, gold]:
             spans = spans_of_layers(tags, offsets)
             if (found := overlap_in(spans, most, lambda offsets=offsets: offsets)) is not None:  # type: ignore[misc]
                 raise OverlapError(
@@ -141,7 +127,7 @@ def _put(
             continue
         offsets = document_record(connection, number)["tokens"]
         for name in document.annotations:
-            said = [each.annotations[name] for each in in_layers]
-            spans = spans_of_layers(map(hard_tags, said), offsets)
-            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(said), least=least)
+            sequences = [each.annotations[name] for each in in_layers]
+            spans = spans_of_layers(map(hard_tags, sequences), offsets)
+            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(sequences), least=least)
     return added, labels

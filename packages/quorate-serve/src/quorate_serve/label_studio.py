@@ -54,8 +54,6 @@ from quorate_serve.people import named
 from quorate_serve.problems import InvalidError
 from quorate_serve.settings import ServiceSettings
 
-__all__ = ["InStep", "Moved", "stay_in_step"]
-
 _VERSION = f"{OWN_PREFIX} service"
 _MARK = f"{OWN_PREFIX} "  # of a region that was labelled here; then comes who it was
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
@@ -63,7 +61,7 @@ _ATTEMPTS = 2
 
 _log = logging.getLogger("quorate_serve.label_studio")
 
-Said = dict[tuple[int, str], list[SpanRecord]]
+StoredSpans = dict[tuple[int, str], list[SpanRecord]]
 """Spans by document and person."""
 Task = dict[str, Any]
 
@@ -140,7 +138,7 @@ class InStep:
         self._seen: tuple[str, int, int] | None = None
         self._account: Task | None = None
         self._trouble = ""
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def turn(self) -> None:
         """A step; what goes wrong is said once, until it goes well again."""
@@ -155,8 +153,8 @@ class InStep:
             self._trouble = ""
             self._tell(f"{self._name} is in step again")
         for note in moved.notes if moved is not None else ():
-            if note not in self._told:
-                self._told.add(note)
+            if note not in self._warned:
+                self._warned.add(note)
                 self._tell(f"{self._name}: {note}")
 
     def step(self) -> Moved | None:
@@ -198,7 +196,7 @@ class InStep:
             tasks = msgspec.json.decode(raw, type=list[Task])
         except msgspec.MsgspecError:
             raise ServerError(f"{self._client.url}: an export that is no list of tasks (is it Label Studio?)") from None
-        said = [[task.get("id"), task.get("data"), task.get("annotations")] for task in tasks]
+        content = [[task.get("id"), task.get("data"), task.get("annotations")] for task in tasks]
         account, own = self._whose_key(), dict[tuple[str, str], list[Task]]()
         for task in tasks:
             others = []
@@ -210,7 +208,7 @@ class InStep:
                     own.setdefault((str(task.get("id")), person), []).append(annotation)
             task["annotations"] = others
             task.pop("predictions", None)
-        return _Pulled(tasks, own, hashlib.sha256(msgspec.json.encode(said)).hexdigest())
+        return _Pulled(tasks, own, hashlib.sha256(msgspec.json.encode(content)).hexdigest())
 
     def _whose_key(self) -> Task:
         """The account that the key is of."""
@@ -229,8 +227,8 @@ class InStep:
             try:
                 return formats.read_layers(file.name, format="label-studio")
             except InputError as error:
-                told = str(error).replace(file.name, f"project {self._number}")
-                raise InputError(self._client.masked(told)) from None
+                message = str(error).replace(file.name, f"project {self._number}")
+                raise InputError(self._client.masked(message)) from None
 
     def _take_in(self, pulled: _Pulled) -> tuple[Moved, dict[str, tuple[int, Document]]]:
         """Put there what is new, and withdraw what is gone; and the documents, with their numbers, by task."""
@@ -239,8 +237,8 @@ class InStep:
         names = sorted({name for corpus in layers.values() for name in corpus.annotators})
         people = self._database.change(lambda connection: named(connection, self._secret, names))
         with self._database.read() as connection:
-            before = self._said_before(connection)
-        now = _said(layers)
+            before = self._stored_spans(connection)
+        now = _tags_by_annotator(layers)
         numbers: dict[str, tuple[int, Document]] = {}
         new, labels, notes, there = 0, 0, list(layers.corpus.notes), set[tuple[int, str]]()
 
@@ -284,7 +282,7 @@ class InStep:
             self._database.change(lambda connection: append(connection, Kind.IMPORTED, person=None, body=body))
         return Moved(new, labels, withdrawn, notes=tuple(notes)), numbers
 
-    def _said_before(self, connection: Connection) -> Said:
+    def _stored_spans(self, connection: Connection) -> StoredSpans:
         """What annotators there said when it was last pulled."""
         events = tables.events.c
         last = (
@@ -379,14 +377,14 @@ def _made_here_by(annotation: Any) -> str | None:
     """Who made an annotation that came from here; ``None`` of any other."""
     for region in (annotation.get("result") or ()) if isinstance(annotation, dict) else ():
         meta = region.get("meta") if isinstance(region, dict) else None
-        told = meta.get("text") if isinstance(meta, dict) else None
-        for text in told if isinstance(told, list) else [told]:
+        notes = meta.get("text") if isinstance(meta, dict) else None
+        for text in notes if isinstance(notes, list) else [notes]:
             if isinstance(text, str) and text.startswith(f"{_MARK}p_"):
                 return text.removeprefix(_MARK)
     return None
 
 
-def _said(layers: Layers) -> dict[str, dict[str, list[Sequence[Tag]]]]:
+def _tags_by_annotator(layers: Layers) -> dict[str, dict[str, list[Sequence[Tag]]]]:
     """By document and annotator, their tags in each layer."""
     found: dict[str, dict[str, list[Sequence[Tag]]]] = {}
     for corpus in layers.values():

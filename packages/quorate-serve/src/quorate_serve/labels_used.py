@@ -12,8 +12,6 @@ from quorate_serve.database import tables
 from quorate_serve.documents import SpanRecord
 from quorate_serve.events import Kind
 
-__all__ = ["LabelsUsed"]
-
 _PAUSE = 3.0  # seconds between two looks
 _AT_ONCE = 100_000  # events or documents of one look
 _KINDS = (Kind.ANNOTATION_SAVED.value, Kind.ANNOTATION_REVISED.value, Kind.REVIEW_DECIDED.value)
@@ -42,8 +40,8 @@ class LabelsUsed:
 
     def _read(self, connection: Connection) -> None:
         events, documents = tables.events.c, tables.documents.c
-        said = select(events.seq, events.body).where(events.seq > self._event, events.kind.in_(_KINDS))
-        for row in connection.execute(said.order_by(events.seq).limit(_AT_ONCE)):
+        saved = select(events.seq, events.body).where(events.seq > self._event, events.kind.in_(_KINDS))
+        for row in connection.execute(saved.order_by(events.seq).limit(_AT_ONCE)):
             self._event = row.seq
             self._add(row.body["spans"])
         known = select(documents.number, documents.gold).where(documents.number > self._document)

@@ -9,8 +9,6 @@ from quorate_serve.database.engine import Database
 from quorate_serve.settings import ServiceSettings
 from quorate_serve.state import STANDS, rebuild
 
-__all__ = ["mend"]
-
 
 def mend(settings: ServiceSettings) -> str:
     """Make the tables of what stands from events alone, while those who save wait; say what was other."""
@@ -21,8 +19,8 @@ def mend(settings: ServiceSettings) -> str:
         events, other = database.change(_rebuilt)
     finally:
         database.close()
-    told = "all was as they say" if not other else f"{other:,} rows were not as they say, and are now"
-    return f"{events:,} events gone through: {told}"
+    outcome = "all was as they say" if not other else f"{other:,} rows were not as they say, and are now"
+    return f"{events:,} events gone through: {outcome}"
 
 
 def _rebuilt(connection: Connection) -> tuple[int, int]:

@@ -33,8 +33,6 @@ from quorate_serve.outgoing import Outgoing, Rules
 from quorate_serve.people import Role
 from quorate_serve.settings import ServiceSettings
 
-__all__ = ["SECONDS_TO_LOG_IN", "Begun", "Identity", "LoginError", "OidcSettings", "Provider", "provider_of"]
-
 SECONDS_TO_LOG_IN = 600
 _LEEWAY = 60  # seconds by which clocks may differ
 _DISCOVERED_FOR = 3600.0

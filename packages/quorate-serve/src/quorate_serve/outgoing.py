@@ -21,8 +21,6 @@ from urllib.parse import urlsplit
 
 from quorate.errors import InputError, ServerError
 
-__all__ = ["Answer", "Outgoing", "RefusedUrlError", "Rules", "Target", "is_public"]
-
 _LONGEST_URL = 2000
 _MOST_READ = 256 << 10
 _SECONDS_TO_CONNECT = 5.0

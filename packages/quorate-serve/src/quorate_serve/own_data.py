@@ -10,24 +10,30 @@ from sqlalchemy import Connection, select
 from quorate_serve.database import tables
 from quorate_serve.people import find_person, read_personal
 
-__all__ = ["data_of"]
-
 
 def data_of(connection: Connection, person: str) -> dict[str, Any]:
     """Who they are, what they can log in with (no secrets), what they say now, and all that they ever did."""
     who = find_person(connection, person)
     tokens, sessions, links = tables.tokens.c, tables.sessions.c, tables.invitations.c
-    said, reviewed = tables.current_annotations.c, tables.reviews.c
+    annotations, reviewed = tables.current_annotations.c, tables.reviews.c
     events = tables.events.c
     return {
         "person": who._asdict(),
         "tokens": _rows(connection, tokens.person, person, tokens.name, tokens.created, tokens.until, tokens.used),
         "sessions": _rows(connection, sessions.person, person, sessions.created, sessions.until),
         "invitations": _rows(connection, links.by, person, links.created, links.role, links.until, links.used),
-        "annotations": _rows(connection, said.person, person, said.document, said.revision, said.at, said.spans),
+        "annotations": _rows(
+            connection,
+            annotations.person,
+            person,
+            annotations.document,
+            annotations.revision,
+            annotations.at,
+            annotations.spans,
+        ),
         "reviews": _rows(connection, reviewed.person, person, reviewed.document, reviewed.at, reviewed.spans),
         "events": [
-            {**row, "body": _told(row["body"]), "personal": read_personal(connection, person, row["personal"])}
+            {**row, "body": _body(row["body"]), "personal": read_personal(connection, person, row["personal"])}
             for row in _rows(
                 connection,
                 events.person,
@@ -50,6 +56,6 @@ def _rows(connection: Connection, owner: Any, person: str, *columns: Any) -> lis
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+def _body(body: Mapping[str, Any]) -> dict[str, Any]:
     """What happened, without what would tell a check from other documents."""
     return {name: value for name, value in body.items() if name != "purpose"}

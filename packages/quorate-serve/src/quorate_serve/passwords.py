@@ -22,8 +22,6 @@ from quorate_serve.database.engine import upsert
 from quorate_serve.people import digest
 from quorate_serve.problems import BusyError, InvalidError, RefusedError, TooManyError
 
-__all__ = ["Attempt", "SlowWork", "begin_attempt", "end_attempt", "has_password", "hashed", "is_right", "wait_after"]
-
 T = TypeVar("T")
 _SHORTEST, _LONGEST = 10, 1_000
 _FREE = 5  # attempts without a wait

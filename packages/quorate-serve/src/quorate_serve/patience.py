@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import socket
 
-__all__ = ["PATIENCE", "notice_who_is_gone"]
-
 PATIENCE = 30.0
 """Seconds."""
 

@@ -107,8 +107,8 @@ def _subject_digest(secret: bytes, subject: str) -> str:
 
 def _digest_as_written(secret: bytes, name: str) -> str:
     """What a name is found by with its case and width; no folded name has this digest, as none has a NUL in it."""
-    told = b"\0" + name.strip().encode("utf-8", "surrogatepass")
-    return hmac.new(secret, told, hashlib.sha256).hexdigest()
+    written = b"\0" + name.strip().encode("utf-8", "surrogatepass")
+    return hmac.new(secret, written, hashlib.sha256).hexdigest()
 
 
 def knows_secret(connection: Connection, secret: bytes) -> bool:
@@ -246,11 +246,11 @@ def people_of(connection: Connection, ids: Iterable[str] | None = None) -> list[
 
 
 def _person(row: Any) -> Person:
-    told = {} if row.key is None or row.personal is None else json.loads(Fernet(row.key).decrypt(row.personal))
+    personal = {} if row.key is None or row.personal is None else json.loads(Fernet(row.key).decrypt(row.personal))
     return Person(
         row.id,
-        told.get("name") or f"erased {row.id}",
-        told.get("email", ""),
+        personal.get("name") or f"erased {row.id}",
+        personal.get("email", ""),
         PersonKind(row.kind),
         None if row.role is None else Role(row.role),
         row.active,
@@ -273,7 +273,7 @@ def named(
     Whoever logs in is found by their name however it is written. Of others, files may well mean two by names that
     differ only in case or width: the later goes by their name as it is written.
     """
-    table, told = tables.people.c, profiles or {}
+    table, profile_of = tables.people.c, profiles or {}
     called = {person.id: person.name for person in people_of(connection)}
     logs_in = {row.id for row in connection.execute(select(table.id).where(table.role.is_not(None)))}
     there = {row.login: str(row.id) for row in connection.execute(select(table.login, table.id))}
@@ -283,7 +283,7 @@ def named(
         if login in there and there[login] not in logs_in and called[there[login]] != name.strip():
             login = written
         if login not in there:
-            profile = told.get(name)
+            profile = profile_of.get(name)
             there[login] = add_person(connection, secret, name, role=None, profile=profile, login=login, by=by)
             called[there[login]] = name.strip()
         found[name] = there[login]
@@ -338,12 +338,12 @@ def _check_not_last_admin(connection: Connection, person: str) -> None:
         raise ConflictError("this is the only admin (make somebody else one first)")
 
 
-def write_personal(connection: Connection, person: str, told: str) -> bytes | None:
+def write_personal(connection: Connection, person: str, note: str) -> bytes | None:
     """A text of a person's, under their key, as events keep it; ``None`` if there is nothing to keep."""
-    if not told:
+    if not note:
         return None
     key = connection.execute(select(tables.personal_keys.c.key).where(tables.personal_keys.c.person == person)).scalar()
-    return None if key is None else Fernet(key).encrypt(told.encode())
+    return None if key is None else Fernet(key).encrypt(note.encode())
 
 
 def read_personal(connection: Connection, person: str | None, kept: bytes | None) -> str:

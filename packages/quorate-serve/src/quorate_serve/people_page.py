@@ -19,8 +19,6 @@ from quorate_serve.database import tables
 from quorate_serve.documents import SpanRecord, char_span
 from quorate_serve.events import Kind
 
-__all__ = ["Figures", "Gold", "Lot", "Quartiles", "Share", "Trust", "figures_of", "lots_of", "quartiles"]
-
 _LEAST_IN_LOT, _MOST_LOTS = 10, 12
 IMPORTED = "import-%"  # the ids of labels that came from files
 
@@ -37,14 +35,14 @@ class Trust(NamedTuple):
     """What somebody does with spans, of all types or of one: shares of the consensus, and of their own marks.
 
     ``spans`` of the consensus were shown to them. ``found`` were marked in some way, ``exact`` just so; of their own
-    marks ``precision`` are in the consensus, and ``invented`` touch nothing in it.
+    marks ``confirmed`` are in the consensus, and ``invented`` touch nothing in it.
     """
 
     name: str
     spans: float
     found: Share | None
     exact: Share | None
-    precision: Share | None
+    confirmed: Share | None
     invented: Share | None
 
 
@@ -98,7 +96,7 @@ def figures_of(connection: Connection, person: str | None = None) -> dict[str, F
         row.id: row.cost for row in connection.execute(query if person is None else query.where(people.id == person))
     }
     labels, documents = tables.current_annotations.c, tables.documents.c
-    said = (
+    saved = (
         select(
             labels.person,
             labels.spans,
@@ -114,20 +112,20 @@ def figures_of(connection: Connection, person: str | None = None) -> dict[str, F
         .order_by(labels.at, labels.document)
     )
     if person is not None:
-        said = said.where(labels.person == person)
+        saved = saved.where(labels.person == person)
     rows: dict[str, list[Any]] = defaultdict(list)
-    for row in connection.execute(said):
+    for row in connection.execute(saved):
         rows[row.person].append(row)
     seconds, trust = _seconds(connection, person), _trust(connection)
     return {id: _figures(id, cost, rows[id], seconds[id], trust.get(id, [])) for id, cost in costs.items()}
 
 
 def _figures(
-    id: str, cost: float, rows: Sequence[Any], seconds: Sequence[float], told: Sequence[Mapping[str, Any]]
+    id: str, cost: float, rows: Sequence[Any], seconds: Sequence[float], figures: Sequence[Mapping[str, Any]]
 ) -> Figures:
     here = [row for row in rows if row.here]
     work = [(row.at, row.spans, row.agreed) for row in here if row.purpose == "work" and row.agreed is not None]
-    accuracy = [one["accuracy"] for one in told if one["accuracy"] is not None]
+    accuracy = [one["accuracy"] for one in figures if one["accuracy"] is not None]
     return Figures(
         id,
         len(rows),
@@ -137,9 +135,9 @@ def _figures(
         quartiles(seconds),
         _gold([row for row in rows if row.purpose == "check"]),
         _gold([row for row in rows if row.purpose == "training"]),
-        tuple(_trusted(one["layer"], one) for one in told),
+        tuple(_trusted(one["layer"], one) for one in figures),
         tuple(
-            _trusted(kind, own) for one in told for kind, own in one["types"].items() if own["spans"] or own["marks"]
+            _trusted(kind, own) for one in figures for kind, own in one["types"].items() if own["spans"] or own["marks"]
         ),
         statistics.fmean(accuracy) if accuracy else None,
         lots_of(work),
@@ -218,8 +216,10 @@ def _trust(connection: Connection) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def _trusted(name: str, told: Mapping[str, Any]) -> Trust:
+def _trusted(name: str, figures: Mapping[str, Any]) -> Trust:
+    if "confirmed" not in figures:  # a fit of an earlier version
+        figures = {**figures, "confirmed": figures["precision"]}
     shares = (
-        None if told[what] is None else Share(*told[what]) for what in ("found", "exact", "precision", "invented")
+        None if figures[what] is None else Share(*figures[what]) for what in ("found", "exact", "confirmed", "invented")
     )
-    return Trust(name, told["spans"], *shares)
+    return Trust(name, figures["spans"], *shares)

@@ -12,8 +12,6 @@ from quorate_serve.people import Role
 from quorate_serve.problems import NotFoundError
 from quorate_serve.sessions import Who
 
-__all__ = ["ABOUT", "BROWSER_ONLY", "EVERYBODY", "PAGES", "ROUTES", "own_or"]
-
 EVERYBODY: Final = None
 """Also who is not logged in."""
 

@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from quorate.errors import QuorateError
 
-__all__ = [
-    "BusyError",
-    "ConflictError",
-    "InvalidError",
-    "NotFoundError",
-    "NotLoggedInError",
-    "OverlapError",
-    "ReauthenticationError",
-    "RefusedError",
-    "RequestError",
-    "StalePageError",
-    "TooManyError",
-]
-
 
 class RequestError(QuorateError):
     """Something that was asked for and is not done: ``code`` for programs, the message for people.

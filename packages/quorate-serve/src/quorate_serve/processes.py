@@ -7,8 +7,6 @@ import signal
 import threading
 from multiprocessing.process import parent_process
 
-__all__ = ["end_with_supervisor", "leave_a_core"]
-
 
 def leave_a_core() -> None:
     """Keep this process off one core, where there are several: those who save are answered there."""

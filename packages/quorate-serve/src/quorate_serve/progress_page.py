@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from quorate.evaluate.describe import KnownF1, how_good
 from quorate_serve.auditing import Audit, audits_of
 from quorate_serve.database import tables
 from quorate_serve.events import Kind
@@ -34,11 +35,12 @@ class Overlap(NamedTuple):
 class Progress(NamedTuple):
     """All that the page shows.
 
-    ``agreement`` is that of the annotators at the last fit (Krippendorff's alpha). ``by_labels`` says how many
-    documents have so many labels; ``days`` how many labels were saved on each day; ``outlook`` what more labels should
-    add, as it was last worked out (:mod:`quorate_serve.live.outlook`);
-    ``failure`` why the last fit failed, if it did. In ``overlapping`` documents spans overlap although they must not;
-    some of them are in ``overlaps``. In ``rare`` documents spans overlap as they hardly do elsewhere.
+    ``agreement`` is that of the annotators at the last fit (Krippendorff's alpha), and ``how_good`` what is known of
+    the consensus, in the words that the terminal has. ``by_labels`` says how many documents have so many labels;
+    ``days`` how many labels were saved on each day; ``outlook`` what more labels should add, as it was last worked out
+    (:mod:`quorate_serve.live.outlook`); ``failure`` why the last fit failed, if it did. In ``overlapping`` documents
+    spans overlap although they must not; some of them are in ``overlaps``. In ``rare`` documents spans overlap as they
+    hardly do elsewhere.
     """
 
     version: int
@@ -53,6 +55,7 @@ class Progress(NamedTuple):
     agreement: float | None
     outlook: Mapping[str, Any] | None
     audited: Audit | None
+    how_good: str
     failure: str | None
     overlapping: int
     overlaps: tuple[Overlap, ...]
@@ -81,6 +84,8 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
     lent = tables.assignments.c
     leases = select(func.count()).select_from(tables.assignments).where(lent.state == "leased", lent.until > now)
     fit, told = _last(connection, "refit"), _last(connection, "refit", "update") or {}
+    agreement = None if fit is None else fit.get("agreement")
+    audited = next((one for one in audits_of(connection) if one.result is not None), None)
     overlaps, rare = (told.get(name, {"documents": 0, "some": []}) for name in ("overlaps", "rare"))
     return Progress(
         int(connection.execute(select(func.max(tables.snapshots.c.version))).scalar() or 0),
@@ -92,15 +97,21 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
         _cost(connection),
         tuple(by_labels),
         _days(connection, now),
-        None if fit is None else fit.get("agreement"),
+        agreement,
         _last(connection, "outlook"),
-        next((one for one in audits_of(connection) if one.result is not None), None),
+        audited,
+        how_good(agreement, _f1_of(audited), "an audit measures it"),
         failure(connection),
         overlaps["documents"],
         _overlaps(connection, overlaps["some"]),
         rare["documents"],
         tuple(row.id for row in _documents(connection, rare["some"])),
     )
+
+
+def _f1_of(audited: Audit | None) -> KnownF1 | None:
+    found = None if audited is None else audited.result
+    return None if found is None else KnownF1.of_audit(found["f1"], found["confidence"], found["n"])
 
 
 def _overlaps(connection: Connection, told: Sequence[Mapping[str, Any]]) -> tuple[Overlap, ...]:

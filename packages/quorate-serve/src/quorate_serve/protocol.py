@@ -8,8 +8,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from quorate_serve import patience
 
-__all__ = ["Patient"]
-
 
 class Patient(HttpToolsProtocol):
     """A connection that is closed when no whole head of a request comes."""

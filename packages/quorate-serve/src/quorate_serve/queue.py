@@ -24,8 +24,6 @@ from quorate_serve.problems import ConflictError, NotFoundError
 from quorate_serve.settings import QueueSettings
 from quorate_serve.state import record
 
-__all__ = ["Assignment", "Nothing", "fewest_labels", "lease", "release"]
-
 _LOOKED_AT = 64  # documents with the fewest labels: more than the people who ask at one moment
 
 _documents, _labels, _assignments = tables.documents, tables.current_annotations, tables.assignments

@@ -14,8 +14,6 @@ from math import ceil
 from threading import Lock
 from typing import NamedTuple
 
-__all__ = ["Limit", "RateLimits", "network_of", "retry_after"]
-
 _MOST_BUCKETS = 100_000
 _ROUNDING = 1e-6  # seconds: a wait as short as this is one of floating point alone
 

@@ -8,39 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import Connection, Select, and_, exists, func, or_, select
 
-from quorate.corpus.spans import CharSpan
 from quorate_serve.annotating import annotated
+from quorate_serve.answers import Candidate, ConsensusSpan, Reviewed, ReviewTask, Span, Version
 from quorate_serve.database import tables
 from quorate_serve.disputes import Word, open_places, words_on
-from quorate_serve.documents import SpanRecord, char_span, check_overlaps, check_spans, document_record
+from quorate_serve.documents import SpanRecord, char_span, check_overlaps, check_spans, content_of, document_record
 from quorate_serve.events import Event, Kind, find
 from quorate_serve.people import Role, write_personal
 from quorate_serve.problems import ConflictError, InvalidError, NotFoundError, RefusedError
 from quorate_serve.sessions import Who
 from quorate_serve.settings import ServiceSettings
 from quorate_serve.state import record
-
-__all__ = [
-    "Candidate",
-    "Decided",
-    "Given",
-    "Look",
-    "Version",
-    "decide",
-    "lease",
-    "least_certain",
-    "letters",
-    "look",
-    "release",
-    "reveal",
-    "withdraw",
-]
 
 _LOOKED_AT = 20  # documents, the least certain: more than the reviewers who ask at one moment
 
@@ -60,42 +46,6 @@ class Given(NamedTuple):
     note: str = ""
     seconds: float | None = None
     client: str | None = None
-
-
-class Decided(NamedTuple):
-    """The acknowledgement of a review, and whether the document is in dispute since."""
-
-    event: int
-    document: int
-    disputed: bool
-
-
-class Version(NamedTuple):
-    """What somebody says of a document, under a letter."""
-
-    name: str
-    spans: Sequence[SpanRecord]
-
-
-class Candidate(NamedTuple):
-    """A span that somebody marked, who did, and how sure the consensus is of it (``None``: it does not have it)."""
-
-    span: CharSpan
-    votes: tuple[str, ...]
-    confidence: float | None
-
-
-class Look(NamedTuple):
-    """A document as a reviewer sees it; the last four are ``None`` until the consensus is shown."""
-
-    document: Mapping[str, Any]
-    versions: Sequence[Version]
-    until: float | None
-    own: Sequence[SpanRecord] | None
-    version: int | None = None
-    consensus: Sequence[SpanRecord] | None = None
-    confidence: float | None = None
-    candidates: Sequence[Candidate] | None = None
 
 
 def least_certain(connection: Connection, person: str, settings: ServiceSettings) -> list[int]:
@@ -163,29 +113,36 @@ def _open(person: str, settings: ServiceSettings, now: float, *, own: bool) -> S
     return query.where(~exists().where(_labels.c.document == number, _labels.c.person == person))
 
 
-def look(connection: Connection, person: str, document: int, settings: ServiceSettings, secret: bytes) -> Look:
+def look(connection: Connection, person: str, document: int, settings: ServiceSettings, secret: bytes) -> ReviewTask:
     """A document with everybody's version; the consensus too, if it is not hidden from this reviewer any more."""
     row = document_record(connection, document)
     query = select(_labels.c.person, _labels.c.spans).where(_labels.c.document == document)
-    said = {one.person: one.spans for one in connection.execute(query)}
-    names = letters(said, document, secret)
-    versions = [Version(name, said[whose]) for whose, name in names.items()]
+    spans_of = {one.person: one.spans for one in connection.execute(query)}
+    names = letters(spans_of, document, secret)
+    versions = [Version(name, msgspec.convert(spans_of[whose], list[Span])) for whose, name in names.items()]
     mine = and_(_leases.c.document == document, _leases.c.person == person)
     lent = connection.execute(select(_leases).where(mine)).one_or_none()
     own = connection.execute(
         select(_reviews.c.spans).where(_reviews.c.document == document, _reviews.c.person == person)
     ).scalar()
-    seen = Look(row, versions, None if lent is None else lent.until, own)
+    seen = ReviewTask(
+        **content_of(row),
+        until=None if lent is None else lent.until,
+        versions=versions,
+        decided=msgspec.convert(own, list[Span] | None),
+    )
     if settings.blind and own is None and (lent is None or lent.revealed is None):
         return seen
     found = connection.execute(select(_consensus).where(_consensus.c.document == document)).one_or_none()
     if found is None:
-        return seen._replace(consensus=[], candidates=_candidates(versions, []))
-    return seen._replace(
+        return replace(seen, consensus=[], candidates=_candidates(versions, []))
+    spans = msgspec.convert(found.spans, list[ConsensusSpan])
+    return replace(
+        seen,
         version=found.version,
-        consensus=found.spans,
+        consensus=spans,
         confidence=found.confidence,
-        candidates=_candidates(versions, found.spans),
+        candidates=_candidates(versions, spans),
     )
 
 
@@ -213,18 +170,18 @@ def letters(people: Mapping[str, Any] | Sequence[str], document: int, secret: by
     }
 
 
-def _candidates(versions: Sequence[Version], consensus: Sequence[SpanRecord]) -> list[Candidate]:
+def _candidates(versions: Sequence[Version], consensus: Sequence[ConsensusSpan]) -> list[Candidate]:
     """Every span that somebody marked or the consensus has, and who is for it: why it says what it says."""
-    sure = {char_span(span): float(span.get("confidence", 1.0)) for span in consensus}
-    votes: dict[CharSpan, list[str]] = {key: [] for key in sure}
+    sure = {one.span: one.confidence for one in consensus}
+    votes: dict[Span, list[str]] = {span: [] for span in sure}
     for version in versions:
         for span in version.spans:
-            votes.setdefault(char_span(span), []).append(version.name)
+            votes.setdefault(span, []).append(version.name)
     in_order = sorted(votes, key=lambda span: (span.start, span.end, span.label))
-    return [Candidate(span, tuple(votes[span]), sure.get(span)) for span in in_order]
+    return [Candidate(span.start, span.end, span.label, votes[span], sure.get(span)) for span in in_order]
 
 
-def decide(connection: Connection, who: Who, given: Given, settings: ServiceSettings) -> Decided:
+def decide(connection: Connection, who: Who, given: Given, settings: ServiceSettings) -> Reviewed:
     """Keep what a reviewer decides, in place of what they decided before; others' words stand beside it."""
     before = _same(connection, who.person, given.id)
     if before is not None:
@@ -261,7 +218,7 @@ def decide(connection: Connection, who: Who, given: Given, settings: ServiceSett
     return _decided(event)
 
 
-def withdraw(connection: Connection, person: str, document: int, id: str) -> Decided:
+def withdraw(connection: Connection, person: str, document: int, id: str) -> Reviewed:
     """Take back what a reviewer decided on a document."""
     before = _same(connection, person, id)
     if before is not None:
@@ -338,6 +295,6 @@ def _same(connection: Connection, person: str, id: str) -> Event | None:
     return event
 
 
-def _decided(event: Event) -> Decided:
+def _decided(event: Event) -> Reviewed:
     assert event.document is not None  # a review is of a document
-    return Decided(event.seq, event.document, bool(event.body["disputed"]))
+    return Reviewed(event.seq, event.document, bool(event.body["disputed"]))

@@ -15,16 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from quorate.limits import size_in_words
 from quorate_serve import patience
 
-__all__ = [
-    "CONTENT_SECURITY_POLICY",
-    "AllowedHosts",
-    "BodyLimit",
-    "SecurityHeaders",
-    "TooLargeError",
-    "TooSlowError",
-    "guarded",
-]
-
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -127,8 +117,8 @@ class BodyLimit:
         most = next((size for path, size in self._larger.items() if scope["path"].startswith(path)), self._most)
         too_large = (413, "too-large", f"more than {size_in_words(most)} (send less at once)")
         too_slow = (408, "too-slow", f"nothing more came for {patience.PATIENCE:g} s (send it again)")
-        said = Headers(scope=scope).get("content-length", "")
-        refusal = too_large if said.isdecimal() and int(said[:20]) > most else None
+        length = Headers(scope=scope).get("content-length", "")
+        refusal = too_large if length.isdecimal() and int(length[:20]) > most else None
         started, whole, got = False, False, 0
 
         async def receive_up_to_the_limit() -> Message:

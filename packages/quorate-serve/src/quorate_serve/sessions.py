@@ -9,30 +9,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from quorate_serve import answers
 from quorate_serve.database import tables
 from quorate_serve.people import Role
 from quorate_serve.problems import InvalidError, NotFoundError
-
-__all__ = [
-    "Invitation",
-    "OpenInvitation",
-    "Who",
-    "bearer_of",
-    "begin_session",
-    "end_session",
-    "find_invitation",
-    "invite",
-    "make_token",
-    "note_use",
-    "open_invitations",
-    "prolong_session",
-    "remove_token",
-    "revoke_invitation",
-    "use_invitation",
-    "who_asks",
-    "who_has_session",
-    "who_has_token",
-]
 
 _TOKEN = "qt_"
 _INVITATION_DAYS = 7
@@ -69,17 +49,6 @@ class Invitation(NamedTuple):
 
     role: Role
     person: str | None
-
-
-class OpenInvitation(NamedTuple):
-    """A link that nobody has used yet: what it is for, who made it, until when; its ``id`` is not what opens it."""
-
-    id: str
-    role: Role
-    person: str | None
-    by: str | None
-    created: float
-    until: float
 
 
 def _digest(token: str) -> str:
@@ -218,16 +187,14 @@ def use_invitation(connection: Connection, token: str) -> None:
         raise NotFoundError("this link has been used (ask for another)")
 
 
-def open_invitations(connection: Connection) -> list[OpenInvitation]:
+def open_invitations(connection: Connection) -> list[answers.Invitation]:
     """The links that are good still, the newest first."""
     table = tables.invitations.c
     query = select(table.digest, table.role, table.person, table.by, table.created, table.until).where(
         table.used.is_(None), table.until > time.time()
     )
     rows = connection.execute(query.order_by(table.created.desc(), table.digest))
-    return [
-        OpenInvitation(row.digest[:_ID], Role(row.role), row.person, row.by, row.created, row.until) for row in rows
-    ]
+    return [answers.Invitation(row.digest[:_ID], row.role, row.person, row.created, row.until, row.by) for row in rows]
 
 
 def revoke_invitation(connection: Connection, id: str) -> None:

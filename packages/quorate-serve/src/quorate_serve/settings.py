@@ -12,8 +12,6 @@ from quorate.corpus.overlaps import OverlapRule
 from quorate.errors import SettingsError
 from quorate.project.settings_file import LabelStudioProject
 
-__all__ = ["FitSettings", "LabelStudioSettings", "QueueSettings", "ReviewSettings", "ServiceSettings"]
-
 _FOLDER = Path(".quorate", "serve")
 _SECRET_VARIABLE = "QUORATE_SECRET"
 

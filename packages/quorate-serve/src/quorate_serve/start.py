@@ -28,8 +28,6 @@ from quorate_serve.people import Role, find_by_folded_names, knows_secret
 from quorate_serve.sessions import invite
 from quorate_serve.settings import LabelStudioSettings, ServiceSettings
 
-__all__ = ["begin", "invitation"]
-
 _SYNC = "label-studio sync"  # the command whose options hold here too
 
 _DEMO_LABELS = 3  # of the five that each document of the sample has
@@ -51,9 +49,9 @@ def begin(
     _sweep(settings)
     database = Database.open(settings.database)
     try:
-        settings, told = _linked(settings, file)
+        settings, lines = _linked(settings, file)
         _check_secret(settings, database)
-        told += _fold_names(settings, database)
+        lines += _fold_names(settings, database)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
@@ -61,12 +59,12 @@ def begin(
         if file is not None and settings.label_studio.projects:  # they bring their tasks themselves
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
-            told += _take_in(settings, database, file, reading or {})
+            lines += _take_in(settings, database, file, reading or {})
         if has_admin:
-            return settings, [*told, f"open {settings.address}"]
+            return settings, [*lines, f"open {settings.address}"]
         token = database.change(_first_link)
         where = f"open {settings.address}/invite/{token}"
-        return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
+        return settings, [*lines, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
 

@@ -16,17 +16,15 @@ from quorate_serve.database import tables
 from quorate_serve.database.engine import upsert
 from quorate_serve.events import Event, Kind, append, events_after
 
-__all__ = ["STANDS", "apply", "rebuild", "record"]
-
 STANDS = (tables.current_annotations, tables.assignments, tables.reviews, tables.review_leases)
 """The tables of what stands now."""
 
 _KEYS = ("document", "person")
 
 
-def record(connection: Connection, kind: Kind, **told: Any) -> Event:
+def record(connection: Connection, kind: Kind, **fields: Any) -> Event:
     """Add an event (as :func:`quorate_serve.events.append` does), and let it have its effect."""
-    event = append(connection, kind, **told)
+    event = append(connection, kind, **fields)
     apply(connection, event)
     return event
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
 
-__all__ = ["listen", "server_of", "supervise"]
-
 _SWITCH = 0.0005  # seconds that a thread may go on while another waits: one that writes waits after every statement
 _PATIENCE = 20.0  # seconds that a process has to end by itself
 _SLOWEST = 30.0  # seconds until one that dies again and again is tried once more
@@ -53,8 +51,8 @@ def listen(settings: ServiceSettings) -> socket.socket:
         taken.listen(512)
     except OSError as error:
         taken.close()
-        told = error.strerror or error
-        raise SettingsError(f"{settings.host}:{settings.port}: {told} (give another --port)") from None
+        reason = error.strerror or error
+        raise SettingsError(f"{settings.host}:{settings.port}: {reason} (give another --port)") from None
     return taken
 
 

@@ -22,21 +22,6 @@ from typing import Any, NamedTuple
 from quorate.errors import InputError, ServerError
 from quorate_serve.outgoing import Outgoing, RefusedUrlError
 
-__all__ = [
-    "Delivery",
-    "EventType",
-    "Fate",
-    "Outcome",
-    "SignatureError",
-    "deliver",
-    "new_delivery_id",
-    "new_secret",
-    "next_attempt",
-    "payload",
-    "signed",
-    "verify",
-]
-
 _PREFIX = "whsec_"
 _SHORTEST_KEY, _LONGEST_KEY = 24, 64
 _TOLERANCE = 300
@@ -182,10 +167,10 @@ class Fate(Enum):
 
 
 class Outcome(NamedTuple):
-    """How an attempt went: ``said`` is a line for whoever owns the webhook, with nothing of the answer's body."""
+    """How an attempt went: ``message`` is a line for whoever owns the webhook, with nothing of the answer's body."""
 
     fate: Fate
-    said: str
+    message: str
     wait: float | None = None
 
 
@@ -199,16 +184,16 @@ def deliver(
     try:
         answer = outgoing.request("POST", delivery.url, headers, delivery.body)
     except (RefusedUrlError, ServerError) as error:  # a name that is not public today may be tomorrow
-        said = str(error)
+        message = str(error)
     else:
-        said = f"answered {answer.status}"
+        message = f"answered {answer.status}"
         if 200 <= answer.status < 300:
-            return Outcome(Fate.DELIVERED, said)
+            return Outcome(Fate.DELIVERED, message)
         if answer.status == 410:
-            return Outcome(Fate.TURNED_OFF, f"{said}: it wants no more of these")
+            return Outcome(Fate.TURNED_OFF, f"{message}: it wants no more of these")
         asked = _retry_after(answer.headers.get("retry-after", ""))
     wait = next_attempt(delivery.attempts + 1, draw)
-    return Outcome(Fate.GIVEN_UP, said) if wait is None else Outcome(Fate.AGAIN, said, max(wait, asked))
+    return Outcome(Fate.GIVEN_UP, message) if wait is None else Outcome(Fate.AGAIN, message, max(wait, asked))
 
 
 def _retry_after(value: str) -> float:

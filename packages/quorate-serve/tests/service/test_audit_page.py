@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
+import json
 import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from quorate.audit.sentences import Outcome, headline, notes
+from sqlalchemy import Connection, select, update
 
 import quorate
 from managing import bring_in, check_all, fit, gold, save
@@ -51,6 +54,10 @@ def test_the_result_is_that_of_the_library(fitted: Team, tmp_path: Path) -> None
     for name in ("precision", "recall", "f1"):
         assert found["result"][name] == pytest.approx(list(getattr(expected, name)), abs=1e-9)
     assert found["result"]["more_to_halve"] == expected.more_to_halve
+    words, page = Outcome.of(expected), html.unescape(fitted.client(Role.REVIEWER).get("/audit").text)
+    assert f"{headline(words)}." in page
+    assert all(line in page for line in notes(words))
+    assert headline(words) in html.unescape(fitted.client(Role.REVIEWER).get("/progress").text)
 
 
 def test_checks_are_decisions_that_say_of_which_audit(fitted: Team) -> None:
@@ -181,6 +188,23 @@ def test_a_sequential_audit_can_be_looked_at_and_added_to(fitted: Team) -> None:
     assert (more["documents"], more["ended"]) == (18, None)
     check_all(fitted, audit["id"])
     assert manager.get("/api/v1/audits").json()[0]["result"]["n"] == 18
+
+
+def test_a_plan_that_another_version_drew_can_be_given_up(fitted: Team) -> None:
+    audit = planned(fitted, documents=12)
+
+    def as_drawn_otherwise(connection: Connection) -> None:
+        plan = connection.execute(select(tables.audits.c.plan)).scalar_one()
+        lines = [json.loads(line) for line in plan.splitlines()]
+        lines[0]["audit"]["probability"] /= 2
+        connection.execute(update(tables.audits).values(plan="".join(json.dumps(line) + "\n" for line in lines)))
+
+    fitted.database.change(as_drawn_otherwise)
+    check_all(fitted, audit["id"])
+    manager = fitted.client(Role.MANAGER)
+    assert "12 of 12 documents are checked" in manager.get("/audit").text
+    assert manager.post(f"/api/v1/audits/{audit['id']}/end").json()["result"] is None
+    assert "it says nothing" in manager.get("/audit").text
 
 
 def test_the_rules_of_the_library_hold(fitted: Team) -> None:

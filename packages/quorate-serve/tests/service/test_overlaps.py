@@ -85,7 +85,7 @@ def told(team: Team) -> dict[str, float | None]:
     with team.database.read() as connection:
         found = connection.execute(query.order_by(tables.snapshots.c.version.desc())).scalars().first()
     assert found is not None
-    return {"agreement": found["agreement"], **found["expected"]}
+    return {"agreement": found["agreement"]}
 
 
 def settle(follower: Follower) -> None:

@@ -210,7 +210,7 @@ def test_after_ten_attempts_it_is_given_up() -> None:
 def test_a_webhook_does_not_reach_into_the_servers_network(url: str) -> None:
     outcome = deliver(Delivery(ID, url, BODY, (SECRET,)), Outgoing(), now=NOW)
     assert outcome.fate is Fate.AGAIN
-    assert "answered" not in outcome.said
+    assert "answered" not in outcome.message
 
 
 def test_a_delivery_does_not_show_its_secrets() -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from quorate.estimators.options import MethodSettings
     from quorate.estimators.progress import progress_bar
     from quorate.estimators.streaming import batches, fit_stream
-    from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
+    from quorate.estimators.voting import AbstainVote, BestWorker, MajorityVote, SpanVote, WorstWorker
     from quorate.evaluate import metrics as score
     from quorate.formats import read_layers
     from quorate.formats.layers import Layers
@@ -56,6 +56,7 @@ __all__ = [
     "BSC",
     "CRFMA",
     "METHODS",
+    "AbstainVote",
     "BestWorker",
     "Consensus",
     "Corpus",
@@ -76,7 +77,6 @@ __all__ = [
     "Scheme",
     "ServerError",
     "SettingsError",
-    "SilentVote",
     "Span",
     "SpanVote",
     "TagSet",
@@ -130,7 +130,7 @@ _HOMES = {
     "quorate.estimators.options": ("MethodSettings",),
     "quorate.estimators.progress": ("progress_bar",),
     "quorate.estimators.streaming": ("batches", "fit_stream"),
-    "quorate.estimators.voting": ("BestWorker", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"),
+    "quorate.estimators.voting": ("BestWorker", "MajorityVote", "AbstainVote", "SpanVote", "WorstWorker"),
     "quorate.formats": ("read_layers",),
     "quorate.formats.layers": ("Layers",),
     "quorate.result.consensus": ("Consensus",),
@@ -159,6 +159,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOME_OF[name]), name)
     if name in _MODULES:
         return import_module(_MODULES[name])
+    if name == "SilentVote":
+        raise AttributeError("quorate.SilentVote is called quorate.AbstainVote")
     raise AttributeError(f"module 'quorate' has no attribute {name!r}")
 
 

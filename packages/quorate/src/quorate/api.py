@@ -15,7 +15,7 @@ from quorate.estimators.layered import KnownInLayers, LayeredModel, restored_fro
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimator
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.progress import shown
-from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
+from quorate.estimators.voting import AbstainVote, BestWorker, MajorityVote, SpanVote, WorstWorker
 from quorate.model.prepared import Known
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
@@ -26,11 +26,11 @@ __all__ = [
     "CRFMA",
     "DEFAULT_METHOD",
     "METHODS",
+    "AbstainVote",
     "BestWorker",
     "LayeredModel",
     "MajorityVote",
     "Method",
-    "SilentVote",
     "SpanVote",
     "WorstWorker",
     "aggregate",

@@ -153,7 +153,7 @@ class RenamedWarning(FutureWarning):
     """
 
 
-_TOLD: set[tuple[str, str]] = set()
+_WARNED: set[tuple[str, str]] = set()
 
 
 def tell_renamed(what: str, old: str, new: str) -> None:
@@ -166,8 +166,8 @@ def tell_renamed(what: str, old: str, new: str) -> None:
     >>> [str(one.message) for one in told]
     ["option '--seats' is now called '--people' (the old name will go: use the new one)"]
     """
-    if (what, old) not in _TOLD:
-        _TOLD.add((what, old))
+    if (what, old) not in _WARNED:
+        _WARNED.add((what, old))
         message = f"{what} {old!r} is now called {new!r} (the old name will go: use the new one)"
         warnings.warn(message, RenamedWarning, stacklevel=3)
 

@@ -10,8 +10,6 @@ import re
 
 from quorate.errors import SettingsError
 
-__all__ = ["MAX_SIZE", "size_in_words", "size_named", "too_much", "unpacks_to_too_much"]
-
 MAX_SIZE = 1 << 30
 _UNPACKED = 100  # times its size is what annotations pack to at best; a bomb reaches ten times that
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

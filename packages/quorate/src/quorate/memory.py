@@ -8,8 +8,6 @@ from pathlib import Path
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words
 
-__all__ = ["check_room", "free_memory", "too_large"]
-
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER = Path("/sys/fs/cgroup")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from string import Formatter
 
-__all__ = ["corpus_size", "counted", "in_number", "in_words_and_numbers", "person", "repaired"]
-
 
 def counted(n: int, one: str, many: str | None = None) -> str:
     """A number and its noun.

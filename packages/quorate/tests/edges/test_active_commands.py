@@ -40,6 +40,21 @@ def model(run: Run, crowd: str) -> str:
     return "m.quorate"
 
 
+def test_the_table_is_sorted_by_its_score_and_says_why_it_is_short(run: Run, crowd: str, model: str) -> None:
+    code, out, err = run("next", crowd, "--model", model, "-n", 100)
+    assert code == 0, err
+    score = [float(line.split()[4]) for line in out.splitlines()[1:]]
+    assert score == sorted(score, reverse=True)
+    assert f"note: {len(score)} documents are listed, not 100: the others are decided, left out, or labelled" in err
+    assert "are listed" not in run("next", crowd, "--model", model, "-n", 5)[2]
+
+
+def test_what_labels_should_add_is_an_estimate_without_an_interval(run: Run, crowd: str, model: str) -> None:
+    told = json.loads(run("next", crowd, "--model", model, "--json")[1])
+    assert set(told["change"]) == {"labels", "expected_gain", "share"}
+    assert "(an estimate of the model, from 20 documents)" in told["reason"]
+
+
 def test_next_as_a_table(run: Run, crowd: str) -> None:
     code, out, err = run("next", crowd, "-n", 4)
     assert code == 0
@@ -67,7 +82,7 @@ def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> N
     assert code == 0
     assert "quorate: go on: ann shares no document with anybody and cannot be judged (have somebody else" in err
     assert "quorate: no agreement to measure" in err
-    assert "points of F1" not in err
+    assert "points or less to the expected score" not in err
     asked = json.loads(run("next", "alone.jsonl", "-n", 4, "--json")[1])["suggestions"]
     assert len({one["document"] for one in asked}) == 4
     assert {(one["annotator"], one["labels"]) for one in asked} == {(None, 1)}
@@ -88,7 +103,7 @@ def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> N
         write_corpus(Corpus([*alone[:10], *sample.documents[10:60]]), stream)
     err = run("next", "mostly.jsonl", "-n", 4)[2]
     assert "note: ann shares no document with anybody and cannot be judged" in err
-    assert "points of F1" in err
+    assert "points or less to the expected score" in err
 
 
 def test_next_as_jsonl_and_csv(run: Run, crowd: str, model: str, sample: Corpus) -> None:

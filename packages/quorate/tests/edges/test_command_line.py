@@ -18,7 +18,7 @@ import pytest
 import quorate
 import simulated_crowds as crowds
 from processes import Start
-from quorate import Corpus, score
+from quorate import Corpus, Document, score
 from quorate.formats.jsonl import write_corpus
 from quorate.model.settings import Settings
 from quorate.storage.files.atomic import written_whole
@@ -48,7 +48,7 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     assert [line["id"] for line in lines] == [d.id for d in corpus]
     assert all(len(line["tags"]) == len(line["tokens"]) == len(line["token_confidence"]) for line in lines)
     alpha = f"agreement {score.token_alpha(corpus):.2f} (Krippendorff's alpha)"
-    gold = r"F1 [\d.]+ \([\d.]+ to [\d.]+\) by the gold of 60 documents"
+    gold = r"F1 [\d.]+ \([\d.]+ to [\d.]+, with 95 % confidence\) by the gold of 60 documents"
     assert re.match(rf"quorate: 60 documents combined\nquorate: {re.escape(alpha)}; {gold}\n", err)
     assert "written to out.jsonl (model: m.quorate, settings: meta.json)" in err
     assert "gold in the input was not used" in err
@@ -229,7 +229,7 @@ def test_predict_with_a_tag_the_model_does_not_know(run: Run, crowd: Path) -> No
 
 
 def test_methods_version_and_demo(run: Run) -> None:
-    rivals = "auto mv silent-vote span-vote best-worker worst-worker ds ibcc mace hmm-crowd crf-ma"
+    rivals = "auto mv mv-abstain span-vote best-worker worst-worker ds ibcc mace hmm-crowd crf-ma"
     own = "bsc-acc bsc-spam bsc-cv bsc-cm bsc-seq bsc-cm-notext bsc-seq-notext bsc-cm-notrans bsc-seq-notrans"
     assert [line.split()[0] for line in run("methods")[1].splitlines()] == [*rivals.split(), *own.split()]
     assert run("--version")[1] == f"quorate {quorate.__version__}\n"
@@ -341,7 +341,7 @@ def test_annotators_are_shown_by_kind(run: Run, tmp_path: Path, monkeypatch: pyt
     heads = [part[1].split() for part in parts[:3]]
     assert heads[0] == ["annotator", "labels", "bits", "found", "exact", "bounds", "off", "type", "invented"]
     assert heads[1] == ["annotator", "bits", "found", "exact", "bounds", "off", "invented", "group", "votes"]
-    assert heads[2] == ["annotator", "spans", "precision", "coverage", "best", "at"]
+    assert heads[2] == ["annotator", "spans", "confirmed", "coverage", "best", "at"]
     names = [[line.split()[0] for line in part[2:]] for part in parts[:3]]
     assert [sorted(some) for some in names] == [
         ["ann", "bob", "cem", "dee"],
@@ -365,7 +365,7 @@ def test_annotators_are_shown_by_kind(run: Run, tmp_path: Path, monkeypatch: pyt
     }
     assert (told["regex"]["source"], told["ann"]["source"], told["llm-0"]["source"]) == ("rules", "people", "models")
     assert told["llm-0"]["errs_with"] == {"names": list(together.names), "votes": pytest.approx(together.votes)}
-    assert told["regex"]["spans"]["precision"]["share"] == pytest.approx(regex.precision)
+    assert told["regex"]["spans"]["confirmed"]["share"] == pytest.approx(regex.precision)
     assert told["regex"]["by_type"]["ORG"]["coverage"]["share"] == pytest.approx(regex.by_type["ORG"].share("coverage"))
 
 
@@ -397,7 +397,7 @@ def test_where_f1_is_not_known_the_command_that_tells_it_is_named(run: Run, crow
     assert f"quorate: {alpha}; F1 unknown: quorate audit plan 'a name.jsonl' -n 30 -o audit.jsonl\n" in named
     assert run("audit", "plan", "a name.jsonl", "-n", 30, "-o", "audit.jsonl")[0] == 0
     elsewhere = run("aggregate", "bare.jsonl", "-o", "out.conll", "--method", "mv")[2]
-    assert f"quorate: {alpha}; F1 unknown without a check (quorate audit)\n" in elsewhere
+    assert f"quorate: {alpha}; F1 unknown: quorate audit plan draws documents to check from a consensus" in elsewhere
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
@@ -685,21 +685,41 @@ def whole_crowd(tmp_path: Path, sample: Corpus) -> Path:
 
 def test_where_no_document_is_accepted_it_says_what_to_ask_for(run: Run) -> None:
     with written_whole("doubtful.jsonl") as stream:
-        write_corpus(crowds.careful_three(20), stream)
+        write_corpus(Corpus([replace(one, gold=None) for one in crowds.careful_three(20)]), stream)
     code, _, err = run("aggregate", "doubtful.jsonl", "-o", "c.jsonl", "--accept", "0.95", "--review", "r.jsonl")
     assert code == 0, err
-    assert "no document is above the cut: all of them (20 documents) are in r.jsonl (ask for less, or for" in err
+    assert "no document accepted, all 20 are in r.jsonl (ask for less, or keep single spans: --precision)" in err
+    assert "F1 unknown: quorate audit plan r.jsonl -n 20 -o audit.jsonl" in err
+
+
+def test_where_every_document_is_accepted_it_says_so(run: Run, whole_crowd: Path) -> None:
+    code, _, err = run("aggregate", whole_crowd, "-o", "c.jsonl", "--accept", "0.5", "--review", "r.jsonl")
+    assert code == 0, err
+    assert re.search(
+        r"all 320 documents accepted, r\.jsonl is empty: their spans are expected to be [\d.]+ % right", err
+    )
+
+
+def test_a_document_without_a_token_is_accepted_and_does_not_count(run: Run, sample: Corpus) -> None:
+    some = [replace(one, gold=None) for one in sample.documents[:60]]
+    empty = [Document(f"empty {n}", (), {"ana": ()}) for n in range(60)] + [Document("bare", ())]
+    told = {}
+    for name, corpus in {"without": Corpus(some), "with": Corpus([*some, *empty])}.items():
+        with written_whole(f"{name}.jsonl") as stream:
+            write_corpus(corpus, stream)
+        given = ("aggregate", f"{name}.jsonl", "-o", f"{name}-sure.jsonl", "--accept", 0.95, "--review", "r.jsonl")
+        told[name] = json.loads(run(*given, "--json")[1])
+    assert told["with"]["accepted"]["cut"] == pytest.approx(told["without"]["accepted"]["cut"], abs=1e-6)
+    assert told["with"]["accepted"]["documents"] == told["without"]["accepted"]["documents"] + 61
+    assert told["with"]["warnings"] == []
 
 
 def test_accepted_documents_and_those_to_review_are_all(run: Run, whole_crowd: Path, sample: Corpus) -> None:
     code, _, err = run("aggregate", whole_crowd, "-o", "sure.jsonl", "--accept", "0.99", "--review", "unsure.jsonl")
     assert code == 0, err
     sure, unsure = (records(Path(name).read_text()) for name in ("sure.jsonl", "unsure.jsonl"))
-    assert (
-        f"{len(sure)} of {len(sample)} documents are at or above the cut, {len(unsure)} below it are in unsure.jsonl"
-        in err
-    )
-    assert re.search(r"the cut is a mean confidence of 0\.\d{3} in a document's spans: a ranking, not checked", err)
+    assert f"{len(sure)} of {len(sample)} documents accepted, {len(unsure)} to review in unsure.jsonl" in err
+    assert re.search(r"the cut is at a mean confidence of 0\.\d{3} in a document's spans: a ranking, not checked", err)
     assert "are right" not in err
     assert sure
     assert unsure

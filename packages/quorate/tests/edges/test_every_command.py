@@ -248,7 +248,7 @@ def test_check_and_agreement(case: Case) -> None:
     assert "left out" not in out
     out, _ = case.reads("agreement", "--json")
     found = json.loads(out)
-    assert 0.8 < found["span_f1"] < 1
+    assert 0.8 < found["spans_matched"] < 1
     assert ("layers" in found) == is_layered(case)
 
 

@@ -17,7 +17,7 @@ from running import Run
 
 ADA = ("Ada", "Ng", "sang", "in", "Bath")
 CROWD = {"ann": ("B-PER", "I-PER", "O", "O", "B-LOC"), "bob": ("B-PER", "I-PER", "O", "O", "O")}
-METHODS = ("auto", "mv", "silent-vote", "span-vote", "bsc-cm", "crf-ma")
+METHODS = ("auto", "mv", "mv-abstain", "span-vote", "bsc-cm", "crf-ma")
 
 
 def written(path: Path, *lines: dict[str, Any]) -> Path:

@@ -13,8 +13,9 @@ import pytest
 import quorate
 from by_name import bsc
 from quorate import BSC, Corpus, Document
+from quorate.audit.sentences import Outcome, headline, notes
 from quorate.formats import read_known
-from quorate.formats.known_layers import read_known_layers
+from quorate.formats.known_layers import read_settled_layers
 from quorate.report import write_layered_report, write_report
 from simulated_crowds import every_kind
 
@@ -94,7 +95,7 @@ def test_every_section_is_there(open_page: Open, report: Path) -> None:
     assert titles == expected
     assert page.locator("#sections a").all_inner_texts() == expected
     summary = page.locator("#summary").inner_text()
-    assert "fay and gil tell next to nothing about the truth" in summary
+    assert "The labels of fay and gil carry almost no information" in summary
     assert "hal and ida start spans late in" in summary
 
 
@@ -146,7 +147,7 @@ def test_people_models_and_rules_have_tables_of_their_own(open_page: Open, tmp_p
     headings = section.locator("h3").all_inner_texts()
     assert headings[:4] == ["People", "Models", "Rules", "People next to models"]
     heads = [table.locator("thead th").all_inner_texts() for table in section.locator("table.people").all()]
-    assert [any("Precision" in name for name in names) for names in heads] == [False, False, True]
+    assert [any("Confirmed" in name for name in names) for names in heads] == [False, False, True]
     assert [any("Same mistakes as" in name for name in names) for names in heads] == [False, True, False]
     assert "llm-c · 3 as 1." in section.locator("tr", has_text="llm-1").first.inner_text()
     page.fill("#people-search", "regex")
@@ -349,7 +350,7 @@ def test_what_was_kept_without_a_time_is_still_a_review(open_page: Open, report:
 
 @pytest.fixture(scope="module")
 def drawn(model: BSC) -> quorate.audit.Plan:
-    return quorate.audit.plan(model.result_, 12, seed=1)
+    return quorate.audit.plan(model.result_, 12, seed=3)  # nothing at the beginning of the second document
 
 
 @pytest.fixture(scope="module")
@@ -491,7 +492,7 @@ def test_looks_are_promised_for_each_interval(open_page: Open, model: BSC, sampl
     audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)
     write_report(model, tmp_path / "r.html", audit=audit, documents=3)
     text = open_page(tmp_path / "r.html").locator("#audit").inner_text()
-    assert "Each interval contains the true score with 90% confidence, however often you look." in text
+    assert "Guaranteed however often you look: each interval holds, with 90 % confidence." in text
 
 
 def test_a_checked_audit_has_a_section(open_page: Open, sample: Corpus, tmp_path: Path) -> None:
@@ -509,7 +510,9 @@ def test_a_checked_audit_has_a_section(open_page: Open, sample: Corpus, tmp_path
     assert section.locator("figure").count() == 3
     assert page.locator("#check-audit").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert f"between {low} and {high} with 90% confidence" in page.locator("#summary .figures").inner_text()
+    assert f"{low} to {high}, guaranteed" in page.locator("#summary .figures").inner_text()
+    assert f"{headline(Outcome.of(audit))}." in text
+    assert all(line in text for line in notes(Outcome.of(audit)))
 
 
 def test_marking_cuts_what_it_overlaps(open_page: Open, tmp_path: Path) -> None:
@@ -641,10 +644,11 @@ def test_character_text_keeps_its_blanks(open_page: Open, tmp_path: Path) -> Non
 def test_without_gold_the_summary_has_agreement_and_how_to_know_f1(open_page: Open, tmp_path: Path) -> None:
     bare = Corpus([replace(one, gold=None) for one in quorate.sample().documents[:40]])
     write_report(bsc("bsc-cm", max_iter=3).fit(bare), tmp_path / "report.html")
-    shown = open_page(tmp_path / "report.html").locator("#summary .figures").inner_text()
-    assert f"{quorate.score.token_alpha(bare):.2f}" in shown
-    assert "Krippendorff's alpha" in shown
-    assert "quorate audit plan consensus.jsonl -n 30 -o audit.jsonl" in shown
+    summary = open_page(tmp_path / "report.html").locator("#summary")
+    agreement = f"Agreement {quorate.score.token_alpha(bare):.2f} (Krippendorff's alpha)"
+    command = "quorate audit plan consensus.jsonl -n 30 -o audit.jsonl"
+    assert summary.locator(".how-good").inner_text() == f"{agreement}; F1 unknown: {command}"
+    assert "Confidence is an estimate of the model: too high where annotators share mistakes." in summary.inner_text()
 
 
 def test_odd_documents(open_page: Open, tmp_path: Path) -> None:
@@ -729,7 +733,8 @@ def test_layers_are_tabs_that_the_keyboard_reaches(browser: Browser, layered: tu
     review = download.value.path()
     line = json.loads(Path(review).read_text())
     assert line["layer"] == "ORG"
-    layers, known = read_known_layers(review, quorate.read_layers(layered[1]))
+    layers, settled = read_settled_layers(review, quorate.read_layers(layered[1]))
+    known = {name: one.tags for name, one in settled.items()}
     assert list(layers) == ["LOC", "ORG"]
     assert known["LOC"] == {}
     assert known["ORG"][line["id"]][:2] == ("B-ORG", "I-ORG")

@@ -75,7 +75,7 @@ def test_as_json_everything_is_there(run: Run, both: tuple[str, str]) -> None:
     assert code == 1
     assert [row["name"] for row in found["reviewers"]] == ["Zoë 👋", "ann"]
     assert found["reviewers"][1]["first"] == "2026-11-17T09:30:00+01:00"
-    assert {row["first"]: row["span_f1"] for row in found["consensus"]} == {"ann": 1.0, "Zoë 👋": 0.5}
+    assert {row["first"]: row["spans_matched"] for row in found["consensus"]} == {"ann": 1.0, "Zoë 👋": 0.5}
     assert found["disputes"][0]["says"][0]["spans"] == [{"start": 0, "end": 2, "label": "PER"}]
     assert "consensus" in run("reviews", *both, "--consensus", "consensus.jsonl")[1]
 
@@ -156,7 +156,7 @@ def test_reviews_of_layers_are_gone_through_layer_by_layer(run: Run, layered: tu
         ("ORG", "ann", 0),
         ("ORG", "bob", 0),
     ]
-    assert [(row["layer"], row["first"], row["span_f1"]) for row in found["consensus"]][:2] == [
+    assert [(row["layer"], row["first"], row["spans_matched"]) for row in found["consensus"]][:2] == [
         ("LOC", "ann", 1.0),
         ("LOC", "bob", 0.0),
     ]

@@ -45,7 +45,7 @@ def test_a_dial_is_kept_to_and_told_in_one_line(run: Run, crowd: Path, spans: st
         code, out, err = run("aggregate", crowd, spans, f"--{dial}", share)
         assert code == 0, err
         told = re.search(
-            rf" spans as keep an expected {dial} of {share}: (\d+) spans, expected precision (\S+), rec", err
+            rf" spans as keep an expected {dial} of {share}: (\d+) spans, expected precision (\S+), expected rec", err
         )
         assert told, err
         given[dial] = spans_in(out)
@@ -109,6 +109,7 @@ def test_an_update_takes_the_other_dial_than_the_model_was_saved_with(run: Run, 
         (("--start", "coverage"), "start 'coverage' is not known (one of: prior, votes)"),
         (("--decode", "token-f1"), "decode 'token-f1' is not known"),
         (("--method", "bsc-span"), "there is no method 'bsc-span' any more"),
+        (("--method", "silent-vote"), "there is no method 'silent-vote' any more (it is called 'mv-abstain')"),
         (("--decode", "beam"), "decode 'beam' is not known (one of: best, f1, sequence, token)"),
         (("--decode", "token", "--recall", "0.9"), "with decode 'token' no precision or recall"),
         (("--method", "mv", "--decode", "f1"), "decode 'f1' needs probabilities of spans"),

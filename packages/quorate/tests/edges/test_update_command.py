@@ -198,3 +198,15 @@ def test_an_update_that_is_stopped_leaves_the_old_model(
     assert process.returncode in (130, -how)
     assert model.read_bytes() == before
     assert loaded(model).meta_["documents"] == 60
+
+
+def test_an_input_of_another_crowd_is_warned_of(tmp_path: Path, sample: Corpus) -> None:
+    model, crowd = str(tmp_path / "m.quorate"), sample.documents[:20]
+    BSC("cm", max_iter=2).fit(Corpus(crowd)).save(model)
+    warning = "warning: the input has no annotator and no document of the model: is it of another crowd?"
+    again = written(tmp_path / "again.jsonl", [replace(one, annotations={"zoe": one.gold or ()}) for one in crowd])
+    assert warning not in ran(model, again, "-o", str(tmp_path / "c.jsonl"))
+    more = written(tmp_path / "more.jsonl", sample.documents[20:30])
+    assert warning not in ran(model, more, "-o", str(tmp_path / "c.jsonl"))
+    others = [Document(f"x{n}", ("Ada", "sang"), {"new": ("B-PER", "O")}) for n in range(9)]
+    assert warning in ran(model, written(tmp_path / "others.jsonl", others), "-o", str(tmp_path / "c.jsonl"))

@@ -89,9 +89,9 @@ def test_the_vote_of_rules_that_speak_has_its_figures(
 ) -> None:
     """Token by token, with an I that nothing goes before opening a span, it is the vote known from elsewhere."""
     corpus: Corpus = request.getfixturevalue(rules)
-    tags, gold, _ = on_split(quorate.aggregate(corpus, "silent-vote", decode="token"), "test")
+    tags, gold, _ = on_split(quorate.aggregate(corpus, "mv-abstain", decode="token"), "test")
     tagset = corpus.tagset()
     repaired = [tagset.tags(find_spans(mine), len(mine)) for mine in tags]
     assert 100 * score.strict(repaired, gold).f1 == pytest.approx(by_token, abs=0.5)
-    tags, gold, _ = on_split(quorate.aggregate(corpus, "silent-vote"), "test")
+    tags, gold, _ = on_split(quorate.aggregate(corpus, "mv-abstain"), "test")
     assert 100 * score.strict(tags, gold).f1 == pytest.approx(valid, abs=0.5)

@@ -26,7 +26,7 @@ from quorate.crowd.algebra import (
 )
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode
-from quorate.crowd.kernels import said_for_sure
+from quorate.crowd.kernels import sure_events
 
 
 def corpus_with_gaps() -> Crowd:
@@ -80,7 +80,7 @@ def test_pairs_are_everybody_who_said_something_in_a_document(
     rest, expected = without_pairs(encoded, every_other), without(encoded, of_some)
     assert rest.event_start.tolist() == expected.event_start.tolist()
     assert rest.event_cell.tolist() == expected.event_cell.tolist()
-    token, cell = said_for_sure(paired(encoded, doc, annotator), every_other)
+    token, cell = sure_events(paired(encoded, doc, annotator), every_other)
     assert token.tolist() == token_of_events(encoded)[of_some].tolist()
     assert cell.tolist() == encoded.event_cell[of_some].tolist()
 

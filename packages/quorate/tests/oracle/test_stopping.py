@@ -126,8 +126,8 @@ def test_the_verdict_does_not_rest_on_a_few_documents() -> None:
     model = bsc("bsc-cm").fit(sample())
     few, one, usual, many = (next_labels(sample(), model, n=n) for n in (5, 1, 20, 60))
     assert few.reason == one.reason == usual.reason
-    assert usual.reason.endswith("points of F1 or less, judging by 20 documents")
-    assert many.reason.endswith("judging by 60 documents")
+    assert usual.reason.endswith("points or less to the expected score (an estimate of the model, from 20 documents)")
+    assert many.reason.endswith("from 60 documents)")
     assert few.suggestions == usual.suggestions[:5]
     assert (few.change.labels, one.change.labels, usual.change.labels) == (5, 1, 20)
     corpus, (view,) = views_of(sample(), model, None)

@@ -24,7 +24,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.corpora import StoredCorpus, store
 from quorate.storage.model_documents import kept_documents, packed_documents
-from simulated_crowds import sentences
+from simulated_crowds import every_kind, sentences
 
 
 def moved(model: BSC, path: Path, **options: Any) -> BSC:
@@ -256,3 +256,23 @@ def test_crowds_of_plain_labels_go_on(tmp_path: Path) -> None:
     here = bsc("bsc-cm", max_iter=3, scheme="plain").fit(Corpus(plain[:10]))
     there = moved(here, tmp_path / "model").update(Corpus(plain))
     assert_alike(here.update(Corpus(plain)), there)
+
+
+def test_a_fit_whose_crowd_was_changed_goes_on_from_its_file(tmp_path: Path) -> None:
+    """Sources that abstain with the helper that marks their ends, correlated samples of a model, and a duplicate."""
+    corpus = every_kind(160)
+    twice = Corpus(
+        [replace(one, annotations={**one.annotations, "again": one.annotations["parser"]}) for one in corpus],
+        profiles=corpus.profiles,
+    )
+    first, more = Corpus(twice.documents[:120], profiles=twice.profiles), Corpus(twice.documents[120:])
+    model = BSC().fit(first)
+    assert model.fitted_.helpers
+    assert {type(note).__name__ for note in model.fitted_.notes} >= {"Abstaining", "Correlated", "Duplicates"}
+    kept = moved(model, tmp_path / "model.quorate")
+    assert_alike(kept, model)
+    assert kept.combine(more).spans == model.combine(more).spans
+    kept.update(more)
+    model.update(more)
+    assert_alike(moved(kept, tmp_path / "again.quorate"), model)
+    assert len(model.result_) == 160

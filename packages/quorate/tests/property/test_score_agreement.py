@@ -100,14 +100,14 @@ def test_token_measures_of_a_corpus(corpus: Corpus) -> None:
 
 @EXAMPLES
 @given(corpora(tags=TAGS))
-def test_pairwise_span_f1_is_the_strict_score_of_one_against_the_other(corpus: Corpus) -> None:
+def test_pairwise_match_of_spans_is_the_strict_score_of_one_against_the_other(corpus: Corpus) -> None:
     if not measurable(corpus):
         return
     for pair in score.measure_agreement(corpus, orphans=False, scheme=Scheme.BIO).pairs:
         shared = [d.annotations for d in corpus if pair.first in d.annotations and pair.second in d.annotations]
         one, other = ([certain(said[name]) for said in shared] for name in (pair.first, pair.second))
         for expected in (score.strict(one, other, scheme=Scheme.BIO), score.strict(other, one, scheme=Scheme.BIO)):
-            assert (pair.span_f1 or 0.0) == pytest.approx(expected.f1, rel=RTOL)
+            assert (pair.spans_matched or 0.0) == pytest.approx(expected.f1, rel=RTOL)
 
 
 @EXAMPLES
@@ -124,7 +124,7 @@ def test_order_and_names_change_nothing(corpus: Corpus, random: Random) -> None:
     one, other = (score.measure_agreement(c, scheme=Scheme.BIO) for c in (corpus, Corpus(documents)))
     for name in ("documents", "tokens", "partly_seen"):
         assert getattr(one, name) == getattr(other, name)
-    for name in ("observed", "mean_kappa", "fleiss_kappa", "alpha", "unitizing_alpha", "span_f1"):
+    for name in ("observed", "mean_kappa", "fleiss_kappa", "alpha", "unitizing_alpha", "spans_matched"):
         same(getattr(one, name), getattr(other, name))
 
 

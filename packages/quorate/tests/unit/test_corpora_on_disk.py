@@ -97,7 +97,7 @@ def test_a_fit_from_disk_is_a_fit_from_memory(tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("method", ["mv", "silent-vote", "span-vote", "ds", "best-worker"])
+@pytest.mark.parametrize("method", ["mv", "mv-abstain", "span-vote", "ds", "best-worker"])
 def test_other_methods_take_it_too(tmp_path: Path, method: str) -> None:
     corpus = quorate.sample()
     store(corpus, tmp_path / "sample.qr")

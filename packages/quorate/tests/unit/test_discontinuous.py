@@ -200,15 +200,15 @@ def test_kinds_of_errors() -> None:
 def test_agreement_counts_whole_entities() -> None:
     same = Corpus([Document("1", ("w",) * 7, {"a": tuple(GOLD), "b": tuple(GOLD)})])
     half = Corpus([Document("1", ("w",) * 7, {"a": tuple(GOLD), "b": tuple(HALF)})])
-    assert score.measure_agreement(same).span_f1 == 1
-    assert score.measure_agreement(half).span_f1 == 0.5
+    assert score.measure_agreement(same).spans_matched == 1
+    assert score.measure_agreement(half).spans_matched == 0.5
     assert score.measure_agreement(same).unitizing_alpha == 1
 
 
 def test_pieces_are_units_by_themselves_for_krippendorff() -> None:
     two = Corpus([Document("1", ("w",) * 7, {"a": tuple(GOLD), "b": tuple(TWO)})])
     assert score.measure_agreement(two).unitizing_alpha == 1
-    assert score.measure_agreement(two).span_f1 == pytest.approx(2 * 1 / (2 + 3))
+    assert score.measure_agreement(two).spans_matched == pytest.approx(2 * 1 / (2 + 3))
 
 
 def test_confidence_is_judged_by_the_whole_entity() -> None:

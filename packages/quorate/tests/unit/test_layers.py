@@ -17,7 +17,7 @@ from quorate.active.suggest import next_labels
 from quorate.estimators.methods import estimator
 from quorate.evaluate.layers import compare_layers, read_layered_answers, score_layers
 from quorate.formats import read_consensus
-from quorate.formats.known_layers import read_known_layers
+from quorate.formats.known_layers import read_settled_layers
 from quorate.result.layers import LayeredResult
 
 TEXT = "Bath Spa won"
@@ -201,6 +201,11 @@ def test_known_spans_are_dealt_as_annotations_are(nested: Layers, tmp_path: Path
     assert layers is nested
     assert known["LOC"] == {"0": ("B-LOC", "O", "O"), "1": ("B-LOC", "O", None)}
     assert known["ORG"] == {"0": ("B-ORG", "I-ORG", "O"), "1": ("O", "O", None), "2": ("O", "B-ORG", "O")}
+
+
+def read_known_layers(paths: Any, layers: Layers, **options: Any) -> tuple[Layers, dict[str, Any]]:
+    layers, found = read_settled_layers(paths, layers, **options)
+    return layers, {name: settled.tags for name, settled in found.items()}
 
 
 def test_known_spans_that_no_layer_takes_have_one_of_their_own(nested: Layers, tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ from quorate import (
     BSC,
     CRFMA,
     METHODS,
+    AbstainVote,
     BestWorker,
     Corpus,
     Document,
     MajorityVote,
     MethodSettings,
     SettingsError,
-    SilentVote,
     SpanVote,
     UnknownOptionError,
     WorstWorker,
@@ -38,7 +38,7 @@ from quorate.model.settings import Settings, Ties
 from quorate.storage import corpora
 
 ONE = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
-ESTIMATORS: list[Any] = [BSC, CRFMA, MajorityVote, SilentVote, SpanVote, BestWorker, WorstWorker]
+ESTIMATORS: list[Any] = [BSC, CRFMA, MajorityVote, AbstainVote, SpanVote, BestWorker, WorstWorker]
 
 
 def members(hint: Any) -> set[Any]:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import quorate
-import quorate.audit.balanced
 import quorate.crowd.kernels
 import quorate.model.kernels.chain
 import quorate.model.kernels.distinct

@@ -160,7 +160,7 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["BSC", "BestWorker", "CRFMA", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"]
+    "name", ["BSC", "BestWorker", "CRFMA", "MajorityVote", "AbstainVote", "SpanVote", "WorstWorker"]
 )
 def test_every_estimator_says_its_formula_and_whom_to_cite(name: str) -> None:
     said = getattr(quorate, name).__doc__
@@ -265,9 +265,11 @@ def test_an_estimator_is_asked_what_it_can_do_not_what_it_is() -> None:
 
 
 def test_a_span_is_one_record_in_tokens_and_one_in_the_offsets_of_files() -> None:
-    """What msgspec or pydantic decodes has the shape of somebody's file or request, and is left out."""
+    """What msgspec or pydantic decodes has the shape of somebody's file, request or answer, and is left out."""
     found, tuples = set(), []
     for _, path in modules():
+        if path.name == "answers.py":
+            continue
         text = path.read_text(encoding="utf-8")
         tuples += [path.name for _ in re.finditer(r"tuple\[int, int, str", text)]
         for node in ast.walk(ast.parse(text)):

@@ -60,7 +60,7 @@ def content(page: str) -> Any:
 
 def test_findings_say_what_the_sample_was_made_with(data: dict[str, Any]) -> None:
     text = " ".join(finding["text"] for finding in data["findings"])
-    assert "fay and gil tell next to nothing about the truth" in text
+    assert "The labels of fay and gil carry almost no information" in text
     assert re.search(r"hal and ida start spans late in \d+%( to \d+%)? of cases", text)
     assert re.search(r"jun splits \d+% of the spans they find", text)
     assert re.search("(kit and lou|lou and kit) hardly ever mark ORG.", text)
@@ -89,7 +89,8 @@ def test_rules_that_are_right_where_they_mark_are_no_noise(with_rules: BSC) -> N
     text = " ".join(finding["text"] for finding in found["findings"])
     for name in ("regex", "list"):
         assert re.search(
-            rf"{name} marks \d\d% of what there is to mark, and is right in (9\d|over 99|100)% of it\.", text
+            rf"{name} marks \d\d% of the consensus's spans, and (9\d|over 99|100)% of its own marks are in",
+            text,
         )
     advice = " ".join(found["next"])
     assert "Ask fay and gil how they worked" in advice
@@ -275,10 +276,10 @@ def test_nobody_shares_a_document() -> None:
     assert all(row["accuracy"] is row["informativeness"] is None for row in found["annotators"]["rows"])
     text = " ".join(finding["text"] for finding in found["findings"])
     assert "a0, a1 and a2 share no document with anybody, and cannot be judged." in text
-    assert "3 documents were labelled by annotators who cannot be judged" in text
+    assert "3 documents were labelled only by annotators who share no document with anybody: nothing shows" in text
     assert "certain" not in text
     assert found["next"][0].startswith("Have a second annotator label some documents of a0, a1 and a2, or check some")
-    assert not any("have them annotated again" in step for step in found["next"])
+    assert not any("annotated by more people" in step for step in found["next"])
     assert len(render(replace(collect(model, model.result_, title="", documents=None)))) > 0
 
 
@@ -422,10 +423,12 @@ def test_percentages_never_claim_too_much(share: float) -> None:
 def test_nothing_found_in_nothing() -> None:
     nothing = Report(documents=say.Documents(total=1))
     assert [finding.about for finding in find(nothing)] == ["documents"]
-    assert next_steps(nothing) == ["Nothing needs to be done: use the consensus as it is."]
+    assert next_steps(nothing) == [NOTHING]
+    assert next_steps(replace(nothing, gold=gold(0.95))) == [USE_IT]
 
 
-NOTHING = "Nothing needs to be done: use the consensus as it is."
+USE_IT = "Nothing needs to be done: use the consensus as it is."
+NOTHING = "Check a sample of documents to know how good the consensus is ('quorate audit'). Nothing else stands out."
 
 
 def test_a_consensus_that_gold_contradicts_is_not_to_be_used_as_it_is() -> None:
@@ -439,10 +442,10 @@ def test_a_consensus_that_gold_contradicts_is_not_to_be_used_as_it_is() -> None:
     found = plain(collect(model, model.result_, title="", documents=5))
     assert "Against gold, the consensus has a strict F1 of 0.0" in found["findings"][0]["text"]
     assert found["next"][0].startswith("Do not use the consensus as it is: against gold its strict F1 is 0.0.")
-    assert NOTHING not in found["next"]
+    assert USE_IT not in found["next"]
     right = Corpus([replace(document, gold=said) for document in documents])
     model = bsc("bsc-cm", max_iter=5).fit(right)
-    assert plain(collect(model, model.result_, title="", documents=5))["next"] == [NOTHING]
+    assert plain(collect(model, model.result_, title="", documents=5))["next"] == [USE_IT]
 
 
 def gold(f1: float | None, accuracy: float = 0.9, **others: Any) -> say.Gold:
@@ -470,12 +473,12 @@ def mixed_up(times: int, n: int) -> say.Labels:
         ),
         (
             {"gold": gold(0.95, calibration=say.Calibration(spans=say.Bins(0.19, 10, [[0.9, 1.0, 10, 0.99, 0.8]])))},
-            "Choose what to accept by gold",
+            "Do not read confidence as the share that is right",
         ),
-        ({"agreement": say.Agreement(alpha=0.1)}, "Annotators hardly agree"),
+        ({"agreement": say.Agreement(alpha=0.1)}, "annotators hardly agree"),
         (
             {"labels": mixed_up(10, 50)},
-            "Say in the guidelines how to tell A from B: 20% of all marks on A say B.",
+            "Say in the guidelines how to tell A from B: 20% of all labels on A say B.",
         ),
         ({"annotators": annotator("ann", "misses many")}, "ann, who misses many spans"),
         ({"annotators": annotator("ann", "misses A", "A")}, "Ask ann about A"),
@@ -493,8 +496,8 @@ def test_where_most_documents_are_doubtful_not_all_are_to_be_checked() -> None:
     most = Report(documents=say.Documents(total=60, doubtful=56), summary=say.Summary(documents=60, review=56))
     (finding,) = find(most)
     assert finding.text.startswith("56 of 60 documents are more likely to contain a mistake than not. One wrong start")
-    assert next_steps(most)[0].startswith("Begin with the 20 least certain documents under Documents: correct")
-    assert next_steps(most)[1].startswith("93% of documents are doubtful: ")
+    assert next_steps(most)[0].startswith("Check the 20 least certain documents under Documents, correct")
+    assert next_steps(most)[1].endswith(": 93% of documents are doubtful.")
     few = Report(documents=say.Documents(total=60, doubtful=9), summary=say.Summary(documents=60, review=9))
     assert "look at those first" in find(few)[0].text
     assert next_steps(few)[0].startswith("Check the 9 least certain documents")
@@ -503,14 +506,14 @@ def test_where_most_documents_are_doubtful_not_all_are_to_be_checked() -> None:
 def test_few_marks_are_no_reason_for_advice(data: dict[str, Any]) -> None:
     """Two of 58 were chance, and so are most differences between labels of a few spans."""
     report = Report(documents=say.Documents(total=100), labels=mixed_up(2, 58))
-    assert next_steps(report) == ["Nothing needs to be done: use the consensus as it is."]
-    assert not any("mix-up" in finding.text for finding in find(report))
+    assert next_steps(report) == [NOTHING]
+    assert not any("mistaken" in finding.text for finding in find(report))
     for row in data["labels"]["rows"]:
         assert 0 < row["mixed_low"] < row["mixed_share"]
 
     def hardest(spans: int) -> bool:
         rows = [say.LabelRow("A", spans=spans, confidence=0.8), say.LabelRow("B", spans=spans, confidence=0.95)]
-        return any("A is the hardest" in one.text for one in find(Report(labels=say.Labels(rows))))
+        return any("A is the least certain label" in one.text for one in find(Report(labels=say.Labels(rows))))
 
     assert not hardest(20)
     assert hardest(200)

@@ -61,10 +61,12 @@ def test_rules_are_judged_by_their_precision_and_told_by_it(report: Report, mode
         (told.by_type["ORG"].share("precision"), *told.by_type["ORG"].interval("precision"))
     )
     text = " ".join(finding.text for finding in report.findings)
-    assert re.search(r"regex marks \d\d% of what there is to mark, and is right in (8|9)\d% of it\.", text)
+    assert re.search(
+        r"regex marks \d\d% of the consensus's spans, and (8|9)\d% of its own marks are in the consensus\.", text
+    )
     assert not re.search(r"(regex|gazetteer|titles)[a-z, ]* (hardly ever|miss)", text)
     steps = " ".join(report.next)
-    assert "Correct titles, or leave it out: most marks are wrong." in steps
+    assert "Repair titles, or leave it out: most of its marks are not in the consensus." in steps
     assert not re.search("(Ask|Show|Go through)[^.]*(regex|gazetteer|titles)", steps)
 
 

@@ -53,13 +53,13 @@ def test_agreement_is_that_of_annotators_who_say_the_same(tmp_path: Path) -> Non
     found = reviewed(tmp_path, line("1", ANN, "ann"), line("1", BOB, "bob"), line("2", ANN, "ann"))
     (pair,) = found.agreement
     assert pair[:4] == ("ann", "bob", 1, 5)
-    assert pair.span_f1 == quorate.score.strict([ANN], [BOB]).f1 == 0.5
+    assert pair.spans_matched == quorate.score.strict([ANN], [BOB]).f1 == 0.5
     assert pair.kappa == pytest.approx(quorate.score.cohen_kappa(ANN, BOB), rel=1e-12)
     assert [one[:3] for one in found.agreement_with({"1": ANN, "3": BOB})] == [
         ("ann", "consensus", 1),
         ("bob", "consensus", 1),
     ]
-    assert [one.span_f1 for one in found.agreement_with({"1": ANN})] == [1.0, 0.5]
+    assert [one.spans_matched for one in found.agreement_with({"1": ANN})] == [1.0, 0.5]
     assert found.agreement_with({}) == ()
     assert reviewed(tmp_path, line("1", ANN, "ann")).agreement == ()
     apart = reviewed(tmp_path, line("1", ["O", *[None] * 4], "ann"), line("1", [None, *["O"] * 4], "bob"))
@@ -134,4 +134,4 @@ def test_plain_labels_are_reviewed_too(tmp_path: Path) -> None:
     found = reviewed(tmp_path, one | {"reviewer": "ann"}, other | {"reviewer": "bob"})
     assert [(dispute.start, dispute.end) for dispute in found.disputes] == [(1, 2)]
     assert [says.tags for says in found.disputes[0].says] == [("VERB",), ("NOUN",)]
-    assert (found.agreement[0].span_f1, found.agreement[0].observed) == (None, 0.5)
+    assert (found.agreement[0].spans_matched, found.agreement[0].observed) == (None, 0.5)

@@ -109,12 +109,12 @@ def test_a_corpus_by_hand() -> None:
     )
     assert (found.documents, found.tokens, found.partly_seen) == (2, 4, 1)
     assert found.observed == pytest.approx(3 / 4, rel=1e-12)
-    assert found.span_f1 == pytest.approx(2 * 1 / 4, rel=1e-12)  # two spans each, one of them the same
+    assert found.spans_matched == pytest.approx(2 * 1 / 4, rel=1e-12)  # two spans each, one of them the same
     pair = found.pairs[0]
     assert (pair.first, pair.second, pair.documents, pair.tokens) == ("ann", "bob", 2, 4)
     # ann: B 2, O 2; bob: B 2, I 1, O 1; chance (2·2 + 2·1) / 16
     assert pair.kappa == pytest.approx((3 / 4 - 6 / 16) / (1 - 6 / 16), rel=1e-12)
-    assert [(p.first, p.second, p.tokens, p.kappa, p.observed, p.span_f1) for p in found.pairs[1:]] == [
+    assert [(p.first, p.second, p.tokens, p.kappa, p.observed, p.spans_matched) for p in found.pairs[1:]] == [
         ("ann", "cy", 0, None, None, None),
         ("bob", "cy", 0, None, None, None),
     ]
@@ -123,7 +123,7 @@ def test_a_corpus_by_hand() -> None:
 
 def test_spans_where_the_other_did_not_look_do_not_count() -> None:
     found = score.measure_agreement(corpus_of({"ann": ["B-X", "O", "B-X"], "bob": ["B-X", "O", None]}))
-    assert found.span_f1 == 1.0
+    assert found.spans_matched == 1.0
 
 
 def test_the_size_of_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_alpha_of_nobody_or_of_one_label_is_none() -> None:
 
 def test_plain_labels_have_no_span_measures() -> None:
     found = score.measure_agreement(corpus_of({"ann": ["NOUN", "VERB"], "bob": ["NOUN", "NOUN"]}))
-    assert (found.span_f1, found.unitizing_alpha) == (None, None)
+    assert (found.spans_matched, found.unitizing_alpha) == (None, None)
     assert found.observed == 0.5
 
 
@@ -172,7 +172,7 @@ def test_soft_tags_count_as_their_most_probable_tag() -> None:
 
 
 def test_io_labels_have_spans() -> None:
-    assert score.measure_agreement(corpus_of({"ann": ["I-X"], "bob": ["I-X"]}), orphans=False).span_f1 == 1.0
+    assert score.measure_agreement(corpus_of({"ann": ["I-X"], "bob": ["I-X"]}), orphans=False).spans_matched == 1.0
 
 
 @pytest.mark.parametrize(

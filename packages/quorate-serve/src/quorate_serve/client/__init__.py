@@ -6,6 +6,8 @@ so that what comes twice is one. Offsets are code points, ends excluded.
 
 from __future__ import annotations
 
+from quorate_serve import answers
+from quorate_serve.answers import *  # noqa: F403
 from quorate_serve.client.client import Client
 from quorate_serve.client.connection import (
     ConflictError,
@@ -16,69 +18,18 @@ from quorate_serve.client.connection import (
     ServiceError,
     WaitError,
 )
-from quorate_serve.client.records import (
-    Annotation,
-    Candidate,
-    Consensus,
-    ConsensusSpan,
-    Dispute,
-    Document,
-    DocumentSummary,
-    Event,
-    HistoryEntry,
-    Imported,
-    Invitation,
-    Opinion,
-    Person,
-    Place,
-    Progress,
-    Review,
-    Reviewed,
-    ReviewTask,
-    Revision,
-    Saved,
-    Span,
-    Task,
-    Token,
-    TokenMade,
-    Version,
-)
 from quorate_serve.webhooks import SignatureError, verify
 
 __all__ = [
-    "Annotation",
-    "Candidate",
     "Client",
     "ConflictError",
-    "Consensus",
-    "ConsensusSpan",
-    "Dispute",
-    "Document",
-    "DocumentSummary",
-    "Event",
-    "HistoryEntry",
-    "Imported",
     "InvalidError",
-    "Invitation",
     "NotAllowedError",
     "NotFoundError",
     "NotLoggedInError",
-    "Opinion",
-    "Person",
-    "Place",
-    "Progress",
-    "Review",
-    "ReviewTask",
-    "Reviewed",
-    "Revision",
-    "Saved",
     "ServiceError",
     "SignatureError",
-    "Span",
-    "Task",
-    "Token",
-    "TokenMade",
-    "Version",
     "WaitError",
     "verify",
 ]
+__all__ += answers.__all__

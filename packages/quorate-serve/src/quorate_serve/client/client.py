@@ -11,8 +11,8 @@ from urllib.parse import quote
 import msgspec
 
 from quorate.errors import InputError
-from quorate_serve.client.connection import Connection
-from quorate_serve.client.records import (
+from quorate_serve.answers import (
+    AnnotatedDocument,
     Annotation,
     Consensus,
     Dispute,
@@ -34,8 +34,7 @@ from quorate_serve.client.records import (
     Token,
     TokenMade,
 )
-
-__all__ = ["Client"]
+from quorate_serve.client.connection import Connection
 
 _AT_ONCE = 500  # texts in one request
 _ME = "quorate_serve.client"
@@ -91,9 +90,9 @@ class Client(Connection):
         """What you say of documents now, in the order of their numbers."""
         return self._pages(Annotation, "/annotations")
 
-    def annotation(self, document: int) -> Annotation:
+    def annotation(self, document: int) -> AnnotatedDocument:
         """What you say of a document now, with its text."""
-        return self._ask(Annotation, "GET", f"/annotations/{document}")
+        return self._ask(AnnotatedDocument, "GET", f"/annotations/{document}")
 
     def revisions(self, document: int) -> list[Revision]:
         """All that you have said of a document, the first first."""
@@ -133,8 +132,8 @@ class Client(Connection):
 
         ``consensus`` is the version of the consensus that you saw; ``accepted``: these are its spans.
         """
-        told = {"accepted": accepted, "consensus": consensus, "note": note, "seconds": seconds}
-        body = {**_change(id), "document": document, "spans": _plain(spans), **told, "client": _ME}
+        decision = {"accepted": accepted, "consensus": consensus, "note": note, "seconds": seconds}
+        body = {**_change(id), "document": document, "spans": _plain(spans), **decision, "client": _ME}
         return self._ask(Reviewed, "POST", "/reviews", json=body)
 
     def adjudicate(
@@ -147,8 +146,8 @@ class Client(Connection):
         id: str | None = None,
     ) -> Reviewed:
         """Decide between reviewers who differ on a document."""
-        told = {"accepted": False, "adjudicates": True, "note": note, "seconds": seconds}
-        body = {**_change(id), "document": document, "spans": _plain(spans), **told, "client": _ME}
+        decision = {"accepted": False, "adjudicates": True, "note": note, "seconds": seconds}
+        body = {**_change(id), "document": document, "spans": _plain(spans), **decision, "client": _ME}
         return self._ask(Reviewed, "POST", "/reviews", json=body)
 
     def withdraw_review(self, document: int, *, id: str | None = None) -> Reviewed:

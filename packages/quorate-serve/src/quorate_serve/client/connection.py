@@ -16,18 +16,7 @@ import msgspec
 
 from quorate.errors import ServerError, SettingsError
 from quorate.storage.files.atomic import written_whole
-from quorate_serve.client.records import Event
-
-__all__ = [
-    "ConflictError",
-    "Connection",
-    "InvalidError",
-    "NotAllowedError",
-    "NotFoundError",
-    "NotLoggedInError",
-    "ServiceError",
-    "WaitError",
-]
+from quorate_serve.answers import Event
 
 T = TypeVar("T")
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -182,15 +171,15 @@ class Connection:
 
         opened, answer = self._patiently(begun)
         try:
-            told: dict[str, str] = {}
+            fields: dict[str, str] = {}
             for line in answer.iter_lines():
                 name, _, value = line.partition(":")
                 if line:
-                    told[name] = value.removeprefix(" ")
-                elif "data" in told:
-                    id = int(told["id"]) if "id" in told else None
-                    yield Event(told.get("event", "message"), json.loads(told["data"]), id)
-                    told = {}
+                    fields[name] = value.removeprefix(" ")
+                elif "data" in fields:
+                    id = int(fields["id"]) if "id" in fields else None
+                    yield Event(fields.get("event", "message"), json.loads(fields["data"]), id)
+                    fields = {}
         except self._faults:
             return
         finally:
@@ -247,8 +236,10 @@ class Connection:
                 return once()
             except (*self._faults, WaitError) as fault:
                 if number == self._attempts:
-                    told, times = str(fault) or type(fault).__name__, "attempt" if number == 1 else "attempts"
-                    raise WaitError(f"{self.url}: no answer after {number} {times}: {told} (is it running?)") from None
+                    reason, times = str(fault) or type(fault).__name__, "attempt" if number == 1 else "attempts"
+                    raise WaitError(
+                        f"{self.url}: no answer after {number} {times}: {reason} (is it running?)"
+                    ) from None
                 wait = min(2.0 ** (number - 2), _LONGEST_WAIT) * random.uniform(0.5, 1.0)
                 self._pause(max(wait, getattr(fault, "after", 0.0)))
             except json.JSONDecodeError:  # as of a proxy, or of something else that is no service
@@ -260,14 +251,14 @@ class Connection:
         if answer.status_code < 300:
             return
         try:
-            told = str(answer.json()["error"]["message"])
+            reason = str(answer.json()["error"]["message"])
         except (ValueError, KeyError, TypeError):
-            told = answer.reason_phrase
+            reason = answer.reason_phrase
         if answer.status_code in _AGAIN:
             asked = answer.headers.get("Retry-After", "")
-            raise WaitError(f"{answer.status_code} {told}", float(asked) if asked.isdecimal() else 0.0)
+            raise WaitError(f"{answer.status_code} {reason}", float(asked) if asked.isdecimal() else 0.0)
         if answer.status_code < 400:
-            told = f"it sends us to {answer.headers.get('Location', 'elsewhere')} (give that address)"
-        error = _KINDS.get(answer.status_code, ServiceError)(f"{self.url}: {told}")
+            reason = f"it sends us to {answer.headers.get('Location', 'elsewhere')} (give that address)"
+        error = _KINDS.get(answer.status_code, ServiceError)(f"{self.url}: {reason}")
         error.status = answer.status_code
         raise error

@@ -39,8 +39,6 @@ from quorate_serve.database.migrating import LOCK, migrate
 from quorate_serve.database.tables import metadata
 from quorate_serve.problems import BusyError, InvalidError
 
-__all__ = ["Database", "upsert", "upsert_all"]
-
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds
@@ -65,7 +63,7 @@ class Database:
         self._writer: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
-        self._told = False  # that the database is away
+        self._warned = False  # that the database is away
 
     @classmethod
     def at(cls, url: str, *, derived: bool = False) -> Database:
@@ -112,9 +110,9 @@ class Database:
         except SQLAlchemyError as error:
             if _is_away(error):
                 raise self._away(error) from error
-            raise _said_of(error) from error
+            raise _error_of(error) from error
         except OverflowError as error:
-            raise _said_of(error) from error
+            raise _error_of(error) from error
         self._is_back()
 
     def _reader(self) -> Connection:
@@ -201,14 +199,14 @@ class Database:
 
     def _away(self, error: SQLAlchemyError) -> BusyError:
         """What is said to whoever asks while the database does not answer; why is said once, to whoever serves."""
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             _log.warning("the database does not answer: %s (whoever asks now is told to try again)", _why(error))
         return BusyError("the database is away for the moment (try again)")
 
     def _is_back(self) -> None:
-        if self._told:
-            self._told = False
+        if self._warned:
+            self._warned = False
             _log.warning("the database answers again")
 
 
@@ -221,7 +219,7 @@ def _tried(work: Callable[[Connection], Any], connection: Connection) -> Any:
         if isinstance(error, SQLAlchemyError) and _is_away(error):
             raise
         connection.exec_driver_sql("ROLLBACK TO SAVEPOINT job")
-        given = _said_of(error)
+        given = _error_of(error)
     connection.exec_driver_sql("RELEASE SAVEPOINT job")
     return given
 
@@ -234,7 +232,7 @@ def _settle(jobs: Sequence[_Job], outcomes: Sequence[Any]) -> None:
             job.future.set_result(outcome)
 
 
-def _said_of(error: Exception) -> Exception:
+def _error_of(error: Exception) -> Exception:
     """What a fault is: one of whoever asked, if they gave a number or a text that no column holds."""
     if isinstance(error, OverflowError | DataError):
         return InvalidError("a number or a text is beyond what can be kept (give a smaller one)")
@@ -250,8 +248,8 @@ def _is_away(error: SQLAlchemyError) -> bool:
 
 def _why(error: SQLAlchemyError) -> str:
     """What the database said, in one line."""
-    said = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()
-    return said[0] if said else type(error).__name__
+    lines = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _engine(url: str, *, derived: bool = False) -> Engine:

@@ -8,8 +8,6 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from quorate.errors import SettingsError
 
-__all__ = ["LOCK", "knows", "migrate", "newest", "upgrade", "version_of"]
-
 LOCK = 0x71756F72
 """Who changes things on PostgreSQL takes it, so that others wait: any number that nobody else has."""
 

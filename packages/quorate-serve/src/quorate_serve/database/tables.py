@@ -23,28 +23,6 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = [
-    "assignments",
-    "audits",
-    "consensus",
-    "current_annotations",
-    "deliveries",
-    "documents",
-    "events",
-    "invitations",
-    "login_attempts",
-    "metadata",
-    "people",
-    "personal_keys",
-    "queues",
-    "review_leases",
-    "reviews",
-    "sessions",
-    "snapshots",
-    "tokens",
-    "webhooks",
-]
-
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -197,7 +175,6 @@ snapshots = Table(
     Column("event", _Number, nullable=False),  # the last that it knows of
     Column("changed", JSON, nullable=False),  # numbers of documents; null where too many to name
     Column("summary", JSON, nullable=False),  # agreement, annotators, why
-    Column("choice", JSON(none_as_null=True)),  # settings that were chosen then
     sqlite_autoincrement=True,
 )
 

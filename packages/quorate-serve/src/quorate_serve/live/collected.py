@@ -30,11 +30,9 @@ from quorate_serve.documents import (
     profiles_of,
 )
 
-__all__ = ["Collected", "Entry", "Overlap"]
-
 _REVIEW = "review of "  # before the id of a reviewer; no id of an annotator has blanks
 _AT_ONCE = 500  # documents that one query names
-_TOLD = 20  # spans of one annotator in a document that overlap although they must not, of which it is told
+_MOST_OVERLAPS = 20  # spans of one annotator in a document that overlap although they must not, of which it is told
 _ALONE = ""  # the name of the only layer, where nothing overlaps
 
 
@@ -176,7 +174,7 @@ class Collected:
                 own, left = part(spans, rule, marked.offsets or ()) if len(spans) > 1 else (spans, [])
                 if left:
                     kept[name] = sorted(own)
-                    against += [Overlap(name, *conflict(span, own, rule)) for span in left[:_TOLD]]
+                    against += [Overlap(name, *conflict(span, own, rule)) for span in left[:_MOST_OVERLAPS]]
             self.overlaps.pop(marked.source.line, None)
             if against:
                 self.overlaps[marked.source.line] = against

@@ -25,8 +25,6 @@ from quorate.formats.layers import Layers
 from quorate.result.layers import LayeredResult
 from quorate_serve.live.collected import Entry
 
-__all__ = ["Fitted", "KnownTags", "Row", "combine", "fit", "rows_of"]
-
 KnownTags = Mapping[str, Mapping[str, Sequence[Tag]]]
 _SHOWN_DIGITS = 4  # of a confidence: what moves by less has not changed
 
@@ -83,39 +81,41 @@ def rows_of(entries: Sequence[Entry], result: LayeredResult) -> dict[int, Row]:
     found = {}
     for entry, exported in zip(entries, export.documents(), strict=True):
         if entry.is_work:
-            said = exported.consensus
-            assert said is not None  # it is the export of a consensus
-            layers = {name: _layer(one, export.layers[name]) for name, one in said.layers.items()}
+            consensus = exported.consensus
+            assert consensus is not None  # it is the export of a consensus
+            layers = {name: _layer(one, export.layers[name]) for name, one in consensus.layers.items()}
             found[entry.number] = Row(
-                [_span(span, said, exported.offsets()) for span in said.spans],
-                _rounded(said.confidence),
+                [_span(span, consensus, exported.offsets()) for span in consensus.spans],
+                _rounded(consensus.confidence),
                 entry.labels,
                 entry.is_decided,
-                layers or {"": _layer(said, export.labels)},
+                layers or {"": _layer(consensus, export.labels)},
             )
     return found
 
 
-def _span(span: Span, said: ExportAnnotation, offsets: Offsets) -> dict[str, Any]:
-    told = {
+def _span(span: Span, consensus: ExportAnnotation, offsets: Offsets) -> dict[str, Any]:
+    values = {
         "start": offsets[span.start][0],
         "end": offsets[span.end - 1][1],
         "label": span.label,
         "confidence": round(span.sure, DIGITS),
     }
     if span.layer:
-        told["layer"] = span.layer
-    if said.knows(span) and not said.is_known:  # where all is known, the document says so
-        told["known"] = True
-    return told
+        values["layer"] = span.layer
+    if consensus.knows(span) and not consensus.is_known:  # where all is known, the document says so
+        values["known"] = True
+    return values
 
 
-def _layer(said: ExportAnnotation, labels: Sequence[str]) -> dict[str, Any]:
+def _layer(consensus: ExportAnnotation, labels: Sequence[str]) -> dict[str, Any]:
     return {
         "types": sorted({split_tag(label)[1] for label in labels if label != OUTSIDE}),
-        "tags": list(said.tags or ()),
-        "confidence": _rounded(said.confidence),
-        "token_confidence": np.round(() if said.token_confidence is None else said.token_confidence, DIGITS).tolist(),
+        "tags": list(consensus.tags or ()),
+        "confidence": _rounded(consensus.confidence),
+        "token_confidence": np.round(
+            () if consensus.token_confidence is None else consensus.token_confidence, DIGITS
+        ).tolist(),
     }
 
 

@@ -20,8 +20,6 @@ from quorate.memory import free_memory
 from quorate_serve.processes import end_with_supervisor, leave_a_core
 from quorate_serve.settings import FitSettings
 
-__all__ = ["FitError", "FitStoppedError", "Limited"]
-
 T = TypeVar("T")
 _LOOK = 0.1  # seconds between two looks at what a fit takes
 _NICE = 10
@@ -54,13 +52,13 @@ class Limited:
             connection.send((compute, given))
             while not connection.poll(_LOOK):
                 self._check(until, most, process)
-            is_well, told = connection.recv()
+            is_well, outcome = connection.recv()
         except (EOFError, OSError):
             self.stop()
             raise FitStoppedError("its process was killed (too little memory on this machine?)") from None
         if not is_well:
-            raise FitError(told)
-        return told  # type: ignore[no-any-return]
+            raise FitError(outcome)
+        return outcome  # type: ignore[no-any-return]
 
     def stop(self) -> None:
         """End the process, whatever it does."""

@@ -11,8 +11,6 @@ from quorate.errors import QuorateError
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.layers import Layers
 
-__all__ = ["outlook_of"]
-
 LABELS = 100
 _MOST_DOCUMENTS = 2_000
 
@@ -20,7 +18,10 @@ _MOST_DOCUMENTS = 2_000
 def outlook_of(
     model: LayeredModel, layers: Layers, known: Mapping[str, Mapping[str, Sequence[Tag]]]
 ) -> dict[str, Any] | None:
-    """How F1 should change by the best hundred labels, and whether to stop; ``None`` of too much to draw for."""
+    """What the best hundred labels should add to the expected score, and whether to stop.
+
+    ``None`` where there is too much to draw for.
+    """
     if len(layers.corpus) > _MOST_DOCUMENTS:
         return None
     try:
@@ -28,6 +29,5 @@ def outlook_of(
     except QuorateError:  # nobody to ask, or a model that cannot tell
         return None
     change = advice.change
-    told = {name: round(float(getattr(change, name)), 5) for name in ("mean", "low", "high", "all_round")}
     verdict = {"stop": advice.stop, "nobody_left": advice.nobody_left, "reason": advice.reason}
-    return {"labels": change.labels, **told, **verdict}
+    return {"labels": change.labels, "mean": round(float(change.mean), 5), **verdict}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Pace"]
-
 _GROWN = 0.1  # of the labels: when so many have come or changed, the model is fitted again
 _AT_LEAST_EVERY, _SHARE = 60.0, 20.0  # seconds between fits when little changes, and times as long as a fit took
 

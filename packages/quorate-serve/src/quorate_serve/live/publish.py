@@ -19,11 +19,9 @@ from quorate_serve.delivering import consensus_changed
 from quorate_serve.live.fitting import Row
 from quorate_serve.live.ticks import newest
 
-__all__ = ["Publisher", "Ranked", "Rows"]
-
 _TOGETHER = 25  # rows in a transaction: whoever saves waits for it
 _PAUSE = 2.0  # times as long as the transaction before took
-_MOST_TOLD = 1_000  # documents that a snapshot names; of more it says that all may have changed
+_MOST_NAMED = 1_000  # documents that a snapshot names; of more it says that all may have changed
 _KEPT = 1_000  # snapshots; of earlier ones, one a day
 _PRUNED_EVERY = 100
 _DAY = 86_400
@@ -77,13 +75,13 @@ class Publisher:
             self.put(left)
         piece = {number: row for number, row in left.items() if _shown(row) != self.rows.get(number)}
         changed = sorted(self._untold.union(piece))
-        told = changed if len(changed) <= _MOST_TOLD else None
+        named = changed if len(changed) <= _MOST_NAMED else None
 
         def work(connection: Connection) -> None:
             _put(connection, version, piece)
-            _add_snapshot(connection, version, kind, event, told, summary)
+            _add_snapshot(connection, version, kind, event, named, summary)
             if changed:
-                consensus_changed(connection, version, kind, told)
+                consensus_changed(connection, version, kind, named)
 
         self._write(work)
         self._are_out(piece)

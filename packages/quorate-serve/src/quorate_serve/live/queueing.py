@@ -18,8 +18,6 @@ from quorate_serve.live.publish import Ranked
 from quorate_serve.people import PersonKind
 from quorate_serve.settings import QueueSettings
 
-__all__ = ["Desk", "Staff", "queues_of", "staff_of"]
-
 _LONGEST = 200  # documents in a queue: more than anybody does before it is made again
 
 

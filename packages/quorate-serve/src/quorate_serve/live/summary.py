@@ -14,10 +14,11 @@ from quorate.result.layers import LayeredResult
 from quorate_serve.live.collected import Collected, Overlap
 from quorate_serve.live.fitting import Fitted, Row
 
-__all__ = ["counts_of", "overlaps_of", "summary_of"]
-
-_MOST_TOLD = 20  # overlaps, and documents
-_SHARES = ("found", "exact", "precision", "invented", "coverage")
+_MOST_NAMED = 20  # overlaps, and documents
+_SHARES = {
+    **{name: name for name in ("found", "exact", "invented", "coverage")},
+    "confirmed": "precision",  # by the consensus: it is no measurement
+}
 
 
 def counts_of(rows: Mapping[int, Row]) -> dict[str, int]:
@@ -42,15 +43,15 @@ def overlaps_of(collected: Collected) -> dict[str, Any]:
     return {
         "overlaps": {
             "documents": len(collected.overlaps),
-            "some": [_overlap(number, one) for number, one in every[:_MOST_TOLD]],
+            "some": [_overlap(number, one) for number, one in every[:_MOST_NAMED]],
         },
-        "rare": {"documents": len(rare), "some": rare[:_MOST_TOLD]},
+        "rare": {"documents": len(rare), "some": rare[:_MOST_NAMED]},
     }
 
 
 def _overlap(number: int, one: Overlap) -> dict[str, Any]:
-    told = {"document": number, "person": one.person.rpartition(" ")[2], "span": _span(one.span)}
-    return told | {"other": None if one.other is None else _span(one.other)}
+    values = {"document": number, "person": one.person.rpartition(" ")[2], "span": _span(one.span)}
+    return values | {"other": None if one.other is None else _span(one.other)}
 
 
 def _span(span: CharSpan) -> dict[str, Any]:
@@ -61,7 +62,6 @@ def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
     """What is told of a fit."""
     return {
         "agreement": _number(agreement_of(result)),
-        "expected": {name: _number(value) for name, value in result.expected._asdict().items()},
         "annotators": [
             {"layer": layer, **_annotator(one)}
             for layer, own in result.annotators.items()
@@ -86,11 +86,11 @@ def _annotator(one: AnnotatorSummary) -> dict[str, Any]:
 
 def _habits(habits: SpanHabits) -> dict[str, Any]:
     """How many spans are behind them, and each share with its 95 % interval; ``None`` where there is none."""
-    told: dict[str, Any] = {"spans": round(habits.spans, 1), "marks": round(habits.marks, 1)}
-    for what in _SHARES:
+    values: dict[str, Any] = {"spans": round(habits.spans, 1), "marks": round(habits.marks, 1)}
+    for name, what in _SHARES.items():
         share = _number(habits.share(what))
-        told[what] = None if share is None else [share, *map(_number, habits.interval(what))]
-    return told
+        values[name] = None if share is None else [share, *map(_number, habits.interval(what))]
+    return values
 
 
 def _sources(layer: str, sources: Any) -> dict[str, Any]:

@@ -15,8 +15,6 @@ from quorate_serve.database import tables
 from quorate_serve.database.engine import Database
 from quorate_serve.problems import BusyError
 
-__all__ = ["Tick", "Ticks", "failure", "newest", "ticks_after"]
-
 _LOOK = 0.2  # seconds between two looks
 _MOST = 100  # ticks that somebody who does not listen, or was away, is told one by one
 

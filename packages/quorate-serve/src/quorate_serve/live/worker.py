@@ -42,8 +42,6 @@ from quorate_serve.live.ticks import failure
 from quorate_serve.problems import BusyError
 from quorate_serve.settings import ServiceSettings
 
-__all__ = ["Follower", "follow"]
-
 T = TypeVar("T")
 Aside = Callable[[Callable[[], Any]], "Future[Any]"]
 
@@ -192,11 +190,11 @@ class Follower:
 
     def step(self) -> bool:
         """Take in what has happened, and give out what follows; whether there was anything to do."""
-        heard = self._listen()
+        listened = self._listen()
         ended = self._end_fit()
         began = self._pace.due(self._collected.labels, self._clock()) and self._begin_fit(self._aside)
         updated = self._update()
-        return any((heard, ended, began, updated, self._give_out(), self._rank(), self._look_ahead()))
+        return any((listened, ended, began, updated, self._give_out(), self._rank(), self._look_ahead()))
 
     def refit(self) -> None:
         """Fit to all that was said until now, and give it out."""
@@ -294,8 +292,8 @@ class Follower:
         self._publisher.put(waiting)
         if waiting:
             return True
-        told = {**counts_of(self._publisher.rows), **overlaps_of(self._collected), **refit.summary}
-        self._publisher.tell("refit", refit.event, told)
+        summary = {**counts_of(self._publisher.rows), **overlaps_of(self._collected), **refit.summary}
+        self._publisher.tell("refit", refit.event, summary)
         self._outgoing, self._rank_due, self._look_due = None, True, self._looks_ahead
         return True
 
@@ -318,8 +316,8 @@ class Follower:
             self._pace.happened(0, must=True)
         if self._outgoing is not None:
             self._outgoing.leave_out(rows)
-        told = {**counts_of(_after(self._publisher.rows, rows)), **overlaps_of(self._collected)}
-        self._publisher.tell("update", self.event, told, rows)
+        summary = {**counts_of(_after(self._publisher.rows, rows)), **overlaps_of(self._collected)}
+        self._publisher.tell("update", self.event, summary, rows)
         return True
 
     def _rank(self) -> bool:

@@ -9,10 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from quorate_serve import auditing
+from quorate_serve.answers import Span
 from quorate_serve.auditing import Audit, Check
 from quorate_serve.delivering import document_decided
 from quorate_serve.events import Event
-from quorate_serve.routes.common import ClientId, Service, ServiceOf, SpanIn, SpanOut, WhoAsks
+from quorate_serve.routes.common import ClientId, Service, ServiceOf, SpanIn, WhoAsks
 
 router = APIRouter(prefix="/api/v1", tags=["audits"])
 
@@ -63,7 +64,7 @@ class TaskOut(BaseModel):
     id: str
     text: str
     tokens: list[tuple[int, int]]
-    proposed: list[SpanOut]
+    proposed: list[Span]
 
 
 class NextTask(BaseModel):
@@ -128,7 +129,7 @@ def next_check(service: ServiceOf, who: WhoAsks, id: str) -> NextTask:
     if not own.is_open:
         return NextTask(document=None)
     task = service.read(lambda connection: auditing.next_task(connection, who.person, own, service.settings))
-    return NextTask(document=None if task is None else TaskOut(**task._asdict()))
+    return NextTask(document=None if task is None else TaskOut.model_validate(task._asdict()))
 
 
 @router.post("/audits/{id}/checks")

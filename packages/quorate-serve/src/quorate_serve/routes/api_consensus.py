@@ -2,87 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+import msgspec
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, tuple_
 
+from quorate_serve.answers import Consensus, Overlaps, Progress
 from quorate_serve.database import tables
 from quorate_serve.people import Role
 from quorate_serve.problems import InvalidError, NotFoundError
-from quorate_serve.routes.common import Limit, ServiceOf, SpanOut, WhoAsks
+from quorate_serve.routes.common import Limit, ServiceOf, WhoAsks
 
 _OF_PEOPLE = ("annotators", "sources")  # what a fit says of people
 router = APIRouter(prefix="/api/v1", tags=["consensus"])
 
 
-class ConsensusSpan(BaseModel):
-    """A span of the consensus: code points of the text, end excluded, and how sure it is."""
-
-    start: int
-    end: int
-    label: str
-    confidence: float
-
-
-class DocumentConsensus(BaseModel):
-    """The consensus on a document.
-
-    `confidence` is the probability that all of it is right; `labels` says how many annotators have labelled it, `known`
-    whether reviewers have decided it; `version` is that in which it changed last.
-    """
-
-    document: int
-    id: str
-    version: int
-    spans: list[ConsensusSpan]
-    confidence: float
-    labels: int
-    known: bool
-
-
 class ConsensusPage(BaseModel):
     """Some of many documents; `next` asks for those after them, and is null at the end."""
 
-    items: list[DocumentConsensus]
+    items: list[Consensus]
     next: str | None
-
-
-class Overlap(BaseModel):
-    """A span that must not overlap another; `person` is for managers."""
-
-    document: int
-    person: str | None
-    span: SpanOut
-    other: SpanOut | None
-
-
-class Overlaps(BaseModel):
-    """How many documents have spans that must not overlap, and some of these."""
-
-    documents: int = 0
-    some: list[Overlap] = []
-
-
-class Progress(BaseModel):
-    """How far it is: what there is now, and what the last fit told.
-
-    `version` is the last that was given out, and `event` the last event that it knows of. `fit` has the
-    annotators' `agreement` (Krippendorff's alpha, null where nothing can be compared), and each annotator's habits with
-    95 % intervals; it is null before the first. `overlaps` are spans of one annotator that overlap although they must
-    not: in how many documents, and some of them, each with the longer one that counts (null: too many share a word).
-    """
-
-    version: int
-    event: int
-    at: float | None
-    documents: int
-    labels: int
-    spans: int
-    known: int
-    fit: dict[str, Any] | None
-    overlaps: Overlaps
 
 
 @router.get("/consensus")
@@ -103,25 +45,25 @@ def list_consensus(
         query = query.where(table.version > changed_since)
     if after is not None:
         query = query.where(tuple_(*keys) > tuple_(*_cursor(after, len(keys))))
-    rows = service.read(lambda connection: connection.execute(query).mappings().all())
-    items = [DocumentConsensus(**row) for row in rows[:limit]]
+    rows = service.read(lambda connection: connection.execute(query).all())
+    items = msgspec.convert(rows[:limit], list[Consensus], from_attributes=True)
     more = len(rows) > limit
     return ConsensusPage(items=items, next=_next(items[-1], order) if more else None)
 
 
 @router.get("/consensus/{document}")
-def get_consensus(service: ServiceOf, document: int) -> DocumentConsensus:
+def get_consensus(service: ServiceOf, document: int) -> Consensus:
     """The consensus on a document."""
     query = _query().where(tables.consensus.c.document == document)
-    row = service.read(lambda connection: connection.execute(query).mappings().first())
+    row = service.read(lambda connection: connection.execute(query).first())
     if row is None:
         raise NotFoundError(f"there is no consensus on document {document} (nobody has labelled it, or only just now)")
-    return DocumentConsensus(**row)
+    return msgspec.convert(row, Consensus, from_attributes=True)
 
 
 @router.get("/progress")
 def progress(service: ServiceOf, who: WhoAsks) -> Progress:
-    """How far it is: how much there is, and what F1 to expect of the consensus; for managers, whom to trust too."""
+    """How far it is: how much there is, and how far annotators agree; for managers, whom to trust too."""
 
     def look(connection: Connection) -> Progress:
         last, fit = _last(connection, "update", "refit"), _last(connection, "refit")
@@ -129,19 +71,18 @@ def progress(service: ServiceOf, who: WhoAsks) -> Progress:
         counts = dict.fromkeys(("documents", "labels", "spans", "known"), 0)
         if last is not None:
             counts = {name: last["summary"][name] for name in counts}
-        told = None if fit is None else {"version": fit["version"], "at": fit["at"], **fit["summary"]}
-        overlaps = Overlaps() if last is None else Overlaps.model_validate(last["summary"].get("overlaps", {}))
-        if told is not None:
-            told = {name: value for name, value in told.items() if name not in ("overlaps", "rare")}
+        shown = None if fit is None else {"version": fit["version"], "at": fit["at"], **fit["summary"]}
+        overlaps = Overlaps() if last is None else msgspec.convert(last["summary"].get("overlaps", {}), Overlaps)
+        if shown is not None:
+            shown = {name: value for name, value in shown.items() if name not in ("overlaps", "rare", "expected")}
         if not who.role.may(Role.MANAGER):
-            told = told and {name: value for name, value in told.items() if name not in _OF_PEOPLE}
-            for one in overlaps.some:
-                one.person = None
+            shown = shown and {name: value for name, value in shown.items() if name not in _OF_PEOPLE}
+            overlaps = replace(overlaps, some=[replace(one, person=None) for one in overlaps.some])
         return Progress(
             version=0 if newest is None else newest["version"],
             event=0 if last is None else last["event"],
             at=None if last is None else last["at"],
-            fit=told,
+            fit=shown,
             overlaps=overlaps,
             **counts,
         )
@@ -165,7 +106,7 @@ def _cursor(after: str, length: int) -> list[float | int]:
         raise InvalidError(f"after: {after!r} is not the next of a page in this order") from None
 
 
-def _next(last: DocumentConsensus, order: str) -> str:
+def _next(last: Consensus, order: str) -> str:
     return str(last.document) if order == "number" else f"{last.confidence!r}:{last.document}"
 
 

@@ -6,9 +6,11 @@ import re
 import shutil
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+import msgspec
 from fastapi import APIRouter, File, Form, Query, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,10 +22,11 @@ from quorate.corpus.records import Corpus
 from quorate.errors import InputError
 from quorate.formats.exports import Export
 from quorate.formats.layers import Layers
+from quorate_serve.answers import Document, DocumentSummary, HistoryEntry, Imported
 from quorate_serve.authorising import UploadRoute
 from quorate_serve.consensus_file import consensus_of
 from quorate_serve.database import tables
-from quorate_serve.documents import add_text, document_record
+from quorate_serve.documents import add_text, content_of, document_record
 from quorate_serve.events import Kind, append
 from quorate_serve.exporting import annotations_of, written
 from quorate_serve.history import history_of
@@ -36,38 +39,6 @@ _CHUNK = 1 << 20
 _BYTES = "application/octet-stream"
 
 
-class DocumentSummary(BaseModel):
-    """A document in a list."""
-
-    number: int
-    id: str
-    purpose: str
-    labels: int
-
-
-class DocumentContent(BaseModel):
-    """A document: its text, and where its tokens are, in code points."""
-
-    number: int
-    id: str
-    purpose: str
-    text: str
-    tokens: list[tuple[int, int]]
-
-
-class HistoryEntry(BaseModel):
-    """One thing that happened to a document."""
-
-    event: int
-    kind: str
-    at: float
-    person: str | None
-    name: str
-    seconds: float | None
-    note: str
-    body: dict[str, Any]
-
-
 class NewText(BaseModel):
     """A text to be annotated."""
 
@@ -75,15 +46,6 @@ class NewText(BaseModel):
     id: Annotated[str, Field(min_length=1, max_length=512)]
     text: Annotated[str, Field(min_length=1, max_length=5_000_000)]
     purpose: Literal["work"] = "work"
-
-
-class Added(BaseModel):
-    """What came in: documents and labels that are new, and how many annotators the file names."""
-
-    documents: int
-    labels: int
-    annotators: int
-    notes: list[str] = []
 
 
 @router.get("/documents")
@@ -102,28 +64,28 @@ def list_documents(service: ServiceOf, after: After = 0, limit: Limit = 100) -> 
         .order_by(table.number)
         .limit(limit + 1)
     )
-    rows = service.read(lambda connection: connection.execute(query).mappings().all())
-    return page_of([DocumentSummary(**row) for row in rows], limit, lambda last: last.number)
+    rows = service.read(lambda connection: connection.execute(query).all())
+    items = msgspec.convert(rows, list[DocumentSummary], from_attributes=True)
+    return page_of(items, limit, lambda last: last.number)
 
 
 @router.get("/documents/{number}")
-def get_document(service: ServiceOf, number: int) -> DocumentContent:
+def get_document(service: ServiceOf, number: int) -> Document:
     """A document with its text."""
     row = service.read(lambda connection: document_record(connection, number))
-    return DocumentContent(**{name: row[name] for name in DocumentContent.model_fields})
+    return Document(purpose=row["purpose"], **content_of(row))
 
 
 @router.get("/documents/{number}/history")
 def document_history(service: ServiceOf, number: int) -> list[HistoryEntry]:
     """All that happened to a document: who, when, what; names and notes until their person is erased."""
-    found = service.read(lambda connection: history_of(connection, number))
-    return [HistoryEntry(**entry._asdict()) for entry in found]
+    return service.read(lambda connection: history_of(connection, number))
 
 
 @router.post("/documents")
 def add_documents(
     service: ServiceOf, who: WhoAsks, texts: Annotated[list[NewText], Field(min_length=1, max_length=1_000)]
-) -> Added:
+) -> Imported:
     """Add texts that nobody has labelled; those that are here already stay."""
 
     def add(connection: Connection) -> int:
@@ -134,7 +96,7 @@ def add_documents(
         append(connection, Kind.IMPORTED, person=who.person, body={"source": "API", "documents": after - before})
         return int(after - before)
 
-    return Added(documents=service.change(add), labels=0, annotators=0)
+    return Imported(documents=service.change(add), labels=0, annotators=0)
 
 
 @router.post("/import")
@@ -144,7 +106,7 @@ def import_file(
     file: Annotated[UploadFile, File()],
     format: Annotated[str | None, Form()] = None,
     purpose: Annotated[Literal["work", "check", "training"], Form()] = "work",
-) -> Added:
+) -> Imported:
     """Take in a file of annotations, in any format that is read; its format is found out unless given.
 
     Of documents for checks and training, the file has the right answer as gold.
@@ -168,7 +130,7 @@ def import_file(
         rule=service.settings.overlaps,
         least=service.settings.queue.per_document_min,
     )
-    return Added(**{**found._asdict(), "notes": [*layers.corpus.notes, *found.notes]})
+    return replace(found, notes=[*layers.corpus.notes, *found.notes])
 
 
 @router.get("/export")

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, select
 from starlette.concurrency import run_in_threadpool
 
-from quorate_serve import people, sessions
+from quorate_serve import answers, people, sessions
+from quorate_serve.answers import Invitation, Token, TokenMade
 from quorate_serve.database import tables
 from quorate_serve.own_data import data_of
-from quorate_serve.people import Person, PersonKind, Role
+from quorate_serve.people import Person, Role
 from quorate_serve.permissions import own_or
 from quorate_serve.problems import ConflictError, InvalidError, RefusedError
 from quorate_serve.routes.common import Service, ServiceOf, WhoAsks
@@ -22,19 +24,6 @@ from quorate_serve.sessions import Who
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
 Password = Annotated[str, Field(max_length=1_000, repr=False, description="Your own, again, where that is needed.")]
-
-
-class PersonOut(BaseModel):
-    """Somebody who labels, or whose labels were imported (``role`` is null: nobody logs in with that name)."""
-
-    id: str
-    name: str
-    email: str
-    kind: PersonKind
-    role: Role | None
-    active: bool
-    cost: float
-    most: int | None
 
 
 class PersonChange(BaseModel):
@@ -63,17 +52,6 @@ class InvitationOut(BaseModel):
     url: str
 
 
-class OpenInvitationOut(BaseModel):
-    """A link that nobody has used yet; `person` is who is to choose a new password with it, `by` who made it."""
-
-    id: str
-    role: Role
-    person: str | None
-    by: str | None
-    created: float
-    until: float
-
-
 class TokenIn(BaseModel):
     """A token for a program: a name to know it by, for how many days it is good (unless given, as many as may be).
 
@@ -86,31 +64,14 @@ class TokenIn(BaseModel):
     password: Password = ""
 
 
-class TokenOut(BaseModel):
-    """A token, without its secret."""
-
-    id: str
-    name: str
-    created: float
-    until: float
-    used: float | None
-
-
-class TokenMade(BaseModel):
-    """A token with its secret, which is shown once."""
-
-    id: str
-    token: str
-
-
 @router.get("/people")
-def list_people(service: ServiceOf) -> list[PersonOut]:
+def list_people(service: ServiceOf) -> list[answers.Person]:
     """Everybody."""
     return [_out(person) for person in service.read(people.people_of)]
 
 
 @router.get("/people/{person}")
-def get_person(service: ServiceOf, who: WhoAsks, person: str) -> PersonOut:
+def get_person(service: ServiceOf, who: WhoAsks, person: str) -> answers.Person:
     """Yourself (``me``), or for managers anybody."""
     wanted = who.person if person == "me" else person
     own_or(who, wanted, Role.MANAGER)
@@ -124,7 +85,7 @@ def own_data(service: ServiceOf, who: WhoAsks) -> dict[str, Any]:
 
 
 @router.patch("/people/{person}")
-async def change_person(service: ServiceOf, who: WhoAsks, person: str, change: PersonChange) -> PersonOut:
+async def change_person(service: ServiceOf, who: WhoAsks, person: str, change: PersonChange) -> answers.Person:
     """Change somebody's role, cost or limit, or let them in no more.
 
     To make a manager or an admin of them takes a browser's session, and your password again.
@@ -149,7 +110,7 @@ async def change_person(service: ServiceOf, who: WhoAsks, person: str, change: P
 
 
 @router.post("/people/{person}/erase")
-def erase_person(service: ServiceOf, who: WhoAsks, person: str) -> PersonOut:
+def erase_person(service: ServiceOf, who: WhoAsks, person: str) -> answers.Person:
     """Make it impossible to tell who somebody was; their labels stay, under an id that says nothing."""
 
     def work(connection: Connection) -> Person:
@@ -193,10 +154,10 @@ async def invite_person(service: ServiceOf, who: WhoAsks, given: Invite) -> Invi
 
 
 @router.get("/invitations")
-def list_invitations(service: ServiceOf, who: WhoAsks) -> list[OpenInvitationOut]:
+def list_invitations(service: ServiceOf, who: WhoAsks) -> list[Invitation]:
     """The links that are open, the newest first: those that you could make yourself."""
     found = service.read(sessions.open_invitations)
-    return [OpenInvitationOut(**one._asdict()) for one in found if _may_make(who, one.role)]
+    return [one for one in found if _may_make(who, Role(one.role))]
 
 
 @router.delete("/invitations/{id}", status_code=204)
@@ -205,20 +166,20 @@ def revoke_invitation(service: ServiceOf, who: WhoAsks, id: str) -> None:
 
     def work(connection: Connection) -> None:
         for one in sessions.open_invitations(connection):
-            if one.id == id and not _may_make(who, one.role):
-                raise RefusedError(f"only admins revoke links for {one.role.value}s")
+            if one.id == id and not _may_make(who, Role(one.role)):
+                raise RefusedError(f"only admins revoke links for {one.role}s")
         sessions.revoke_invitation(connection, id)
 
     service.change(work)
 
 
 @router.get("/tokens")
-def list_tokens(service: ServiceOf, who: WhoAsks) -> list[TokenOut]:
+def list_tokens(service: ServiceOf, who: WhoAsks) -> list[Token]:
     """Your own tokens."""
     table = tables.tokens.c
     query = select(table.id, table.name, table.created, table.until, table.used).where(table.person == who.person)
-    rows = service.read(lambda connection: connection.execute(query.order_by(table.created)).mappings().all())
-    return [TokenOut(**row) for row in rows]
+    rows = service.read(lambda connection: connection.execute(query.order_by(table.created)).all())
+    return msgspec.convert(rows, list[Token], from_attributes=True)
 
 
 @router.post("/tokens")
@@ -270,5 +231,5 @@ def _check_above(connection: Connection, who: Who, person: str, role: Role | Non
         raise RefusedError("only admins change managers and admins")
 
 
-def _out(person: Person) -> PersonOut:
-    return PersonOut(**{name: getattr(person, name) for name in PersonOut.model_fields})
+def _out(person: Person) -> answers.Person:
+    return msgspec.convert(person._asdict(), answers.Person)

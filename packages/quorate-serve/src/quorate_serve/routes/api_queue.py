@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, select
 
 from quorate.active.checks import Turn
 from quorate_serve import annotating, queue
+from quorate_serve.answers import Span, Task
 from quorate_serve.database import tables
-from quorate_serve.documents import document_record
+from quorate_serve.documents import content_of, document_record
 from quorate_serve.queue import Assignment, Nothing
-from quorate_serve.routes.common import ServiceOf, SpanOut, WhoAsks
+from quorate_serve.routes.common import ServiceOf, WhoAsks
 
 router = APIRouter(prefix="/api/v1/queue", tags=["queue"])
-
-
-class Task(BaseModel):
-    """A document to label: offsets are code points, ``tokens`` are ``[start, end]``, end excluded.
-
-    It is yours until the time ``until`` (seconds since 1970). ``training``: what is right is told after the save.
-    ``spans`` are those that you have saved, if any; ``suggestions`` is null unless the service shows any.
-    """
-
-    number: int
-    id: str
-    text: str
-    tokens: list[tuple[int, int]]
-    training: bool
-    until: float
-    spans: list[SpanOut] | None
-    suggestions: list[SpanOut] | None
 
 
 class Next(BaseModel):
@@ -81,12 +66,9 @@ def _task(connection: Connection, person: str, given: Assignment, suggests: bool
     consensus = select(tables.consensus.c.spans).where(tables.consensus.c.document == given.document)
     suggestions = connection.execute(consensus).scalar() or [] if suggests else None
     return Task(
-        number=given.document,
-        id=row["id"],
-        text=row["text"],
-        tokens=row["tokens"],
+        **content_of(row),
         training=given.purpose is Turn.TRAINING,
         until=given.until,
-        spans=None if own is None else [SpanOut.model_validate(span) for span in own["spans"]],
-        suggestions=None if suggestions is None else [SpanOut.model_validate(span) for span in suggestions],
+        spans=None if own is None else msgspec.convert(own["spans"], list[Span]),
+        suggestions=msgspec.convert(suggestions, list[Span] | None),
     )

@@ -15,8 +15,8 @@ from quorate_serve.routes.common import ServiceOf
 from quorate_serve.webhooks import EventType
 
 router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"])
-Told = Literal["document.completed", "consensus.changed"]
-Types = Annotated[list[Told], Field(min_length=1, max_length=2)]
+TypeName = Literal["document.completed", "consensus.changed"]
+Types = Annotated[list[TypeName], Field(min_length=1, max_length=2)]
 
 
 class WebhookIn(BaseModel):
@@ -33,16 +33,6 @@ class WebhookChange(BaseModel):
     model_config = ConfigDict(extra="forbid")
     active: bool = True
     types: Types | None = None
-
-
-class WebhookOut(BaseModel):
-    """Somebody who is told, without the secret."""
-
-    id: str
-    url: str
-    types: list[str]
-    active: bool
-    created: float
 
 
 class WebhookMade(BaseModel):
@@ -65,9 +55,9 @@ class DeliveryOut(BaseModel):
 
 
 @router.get("")
-def list_webhooks(service: ServiceOf) -> list[WebhookOut]:
+def list_webhooks(service: ServiceOf) -> list[Webhook]:
     """All webhooks."""
-    return [_out(one) for one in service.read(delivering.webhooks_of)]
+    return service.read(delivering.webhooks_of)
 
 
 @router.post("")
@@ -80,7 +70,7 @@ def create_webhook(request: Request, service: ServiceOf, given: WebhookIn) -> We
 
 
 @router.patch("/{id}")
-def change_webhook(service: ServiceOf, id: str, given: WebhookChange) -> WebhookOut:
+def change_webhook(service: ServiceOf, id: str, given: WebhookChange) -> Webhook:
     """Switch a webhook on or off, or have it told of other things."""
 
     def work(connection: Connection) -> Webhook:
@@ -88,7 +78,7 @@ def change_webhook(service: ServiceOf, id: str, given: WebhookChange) -> Webhook
         delivering.change_webhook(connection, id, values)
         return delivering.find_webhook(connection, id)
 
-    return _out(service.change(work))
+    return service.change(work)
 
 
 @router.post("/{id}/secret")
@@ -122,7 +112,3 @@ def try_webhook(service: ServiceOf, id: str) -> None:
         delivering.enqueue(connection, EventType.TEST, {"webhook": id}, webhook=id)
 
     service.change(work)
-
-
-def _out(webhook: Webhook) -> WebhookOut:
-    return WebhookOut(**webhook._asdict())

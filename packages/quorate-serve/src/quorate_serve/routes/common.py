@@ -10,32 +10,22 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table, func, select
 
+from quorate_serve.database import tables
 from quorate_serve.database.engine import Database
 from quorate_serve.labels_used import LabelsUsed
 from quorate_serve.passwords import SlowWork
+from quorate_serve.routes.moments import minute_of
 from quorate_serve.sessions import Who
 from quorate_serve.settings import ServiceSettings
-
-__all__ = [
-    "After",
-    "Change",
-    "ClientId",
-    "Limit",
-    "Page",
-    "Service",
-    "ServiceOf",
-    "SpanIn",
-    "SpanOut",
-    "WhoAsks",
-    "page_of",
-    "show",
-]
 
 T = TypeVar("T")
 After = Annotated[int, Query(ge=0, description="The `next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
+
+_A_PAGE = 50  # rows of a page that lists what somebody did
+_BEGINNING = 80  # characters of a text
 
 ClientId = Annotated[str, Field(min_length=8, max_length=64, description="Made by the client, at random.")]
 
@@ -44,14 +34,6 @@ class SpanIn(BaseModel):
     """A span: code points of the text, end excluded."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    start: int
-    end: int
-    label: str
-
-
-class SpanOut(BaseModel):
-    """A span: code points of the text, end excluded."""
-
     start: int
     end: int
     label: str
@@ -126,6 +108,25 @@ async def _who(request: Request) -> Who:
 
 ServiceOf = Annotated[Service, Depends(_service)]
 WhoAsks = Annotated[Who, Depends(_who)]
+
+
+def last_first(
+    connection: Connection, table: Table, person: str, before: int | None
+) -> tuple[list[dict[str, Any]], int | None]:
+    """What stands of somebody in a table, for a page that lists it: some rows, and before which event others are."""
+    documents, kept = tables.documents.c, table.c
+    query = (
+        select(table, documents.id, func.substr(documents.text, 1, _BEGINNING).label("text"))
+        .join(tables.documents, documents.number == kept.document)
+        .where(kept.person == person)
+        .order_by(kept.event.desc())
+        .limit(_A_PAGE + 1)
+    )
+    if before is not None:
+        query = query.where(kept.event < before)
+    rows = connection.execute(query).all()
+    shown = [{**row._asdict(), "spans": len(row.spans), "at": minute_of(row.at)} for row in rows[:_A_PAGE]]
+    return shown, rows[_A_PAGE - 1].event if len(rows) > _A_PAGE else None
 
 
 def show(request: Request, page: str, content: Mapping[str, Any], status: int = 200) -> HTMLResponse:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["day_of", "minute_of"]
-
 
 def day_of(at: float | None) -> str:
     """A day, in UTC; a dash for never.

@@ -94,8 +94,8 @@ def _shown(request: Request, service: Service, who: Who, content: dict[str, Any]
         return people.find_person(connection, who.person), has_password(connection, who.person)
 
     me, by_password = service.read(look)
-    told = {"me": me, "tokens": api_people.list_tokens(service, who), "by_password": by_password}
+    values = {"me": me, "tokens": api_people.list_tokens(service, who), "by_password": by_password}
     fresh = who.since is not None and who.since > time.time() - FRESH
     return show(
-        request, "account.html", {**told, "fresh": fresh, "days": service.settings.token_days, **content}, status
+        request, "account.html", {**values, "fresh": fresh, "days": service.settings.token_days, **content}, status
     )

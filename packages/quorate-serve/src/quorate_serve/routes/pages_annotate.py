@@ -6,18 +6,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from quorate_serve import annotating
 from quorate_serve.database import tables
 from quorate_serve.documents import document_record
 from quorate_serve.problems import NotFoundError
-from quorate_serve.routes.common import ServiceOf, WhoAsks, show
-from quorate_serve.routes.moments import minute_of
+from quorate_serve.routes.common import ServiceOf, WhoAsks, last_first, show
 
 router = APIRouter(include_in_schema=False)
-_A_PAGE = 50
-_BEGINNING = 80  # characters of a text
 
 
 @router.get("/annotate")
@@ -31,28 +28,9 @@ def saved_page(
     request: Request, service: ServiceOf, who: WhoAsks, before: Annotated[int | None, Query(ge=0)] = None
 ) -> HTMLResponse:
     """What somebody has saved, the last first."""
-    kept, documents = tables.current_annotations.c, tables.documents.c
-    query = (
-        select(kept.document, kept.event, kept.at, kept.spans, documents.id, documents.text)
-        .join(tables.documents, documents.number == kept.document)
-        .where(kept.person == who.person)
-        .order_by(kept.event.desc())
-        .limit(_A_PAGE + 1)
+    saved, more = service.read(
+        lambda connection: last_first(connection, tables.current_annotations, who.person, before)
     )
-    if before is not None:
-        query = query.where(kept.event < before)
-    rows = service.read(lambda connection: connection.execute(query).all())
-    saved = [
-        {
-            "document": row.document,
-            "id": row.id,
-            "text": row.text[:_BEGINNING],
-            "spans": len(row.spans),
-            "at": minute_of(row.at),
-        }
-        for row in rows[:_A_PAGE]
-    ]
-    more = rows[_A_PAGE - 1].event if len(rows) > _A_PAGE else None
     return show(request, "saved.html", {"saved": saved, "more": more})
 
 
@@ -61,12 +39,12 @@ def annotate_again_page(request: Request, service: ServiceOf, who: WhoAsks, docu
     """A document that somebody has saved, to be changed."""
 
     def given(connection: Connection) -> dict[str, Any]:
-        said = annotating.current(connection, document, who.person)
-        if said is None:
+        own = annotating.current(connection, document, who.person)
+        if own is None:
             raise NotFoundError(f"nothing of yours is saved for document {document}")
         row = document_record(connection, document)
         place = {name: row[name] for name in ("number", "id", "text", "tokens")}
-        return {**place, "spans": said["spans"], "training": False}
+        return {**place, "spans": own["spans"], "training": False}
 
     found = service.read(given)
     return show(request, "annotate.html", {"given": service.marking | {"document": found}})

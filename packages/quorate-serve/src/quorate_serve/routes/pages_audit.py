@@ -93,7 +93,7 @@ def _shown(request: Request, service: ServiceOf, message: str, status: int = 200
     if stale is not None:  # the service was stopped before it had worked out the last check
         api_audit.worked_out(service, stale)
         audits, checked, version = service.read(look)
-    told = {
+    values = {
         "open": next((one for one in audits if one.is_open), None),
         "past": [one for one in audits if not one.is_open],
         "checked": checked,
@@ -101,4 +101,4 @@ def _shown(request: Request, service: ServiceOf, message: str, status: int = 200
         "proposes": not service.settings.blind,
         "message": message,
     }
-    return show(request, "audit.html", told, status)
+    return show(request, "audit.html", values, status)

@@ -39,8 +39,8 @@ async def invite_from_page(
     try:
         made = await api_people.invite_person(service, who, Invite(role=role, own_password=password))
     except QuorateError as error:
-        told = {"message": str(error), "asked": role}
-        return await run_in_threadpool(_everybody, request, service, who, told, 403)
+        values = {"message": str(error), "asked": role}
+        return await run_in_threadpool(_everybody, request, service, who, values, 403)
     return await run_in_threadpool(_everybody, request, service, who, {"link": made.url, "invited": role})
 
 
@@ -85,8 +85,8 @@ async def change_person_from_page(
     try:
         change = PersonChange(**given, own_password=password)
     except ValueError:
-        told = {"message": f"most: {most!r} is not a number of documents"}
-        return await run_in_threadpool(_one, request, service, who, person, told, 422)
+        values = {"message": f"most: {most!r} is not a number of documents"}
+        return await run_in_threadpool(_one, request, service, who, person, values, 422)
     try:
         await api_people.change_person(service, who, person, change)
     except QuorateError as error:
@@ -136,8 +136,8 @@ def _everybody(
     invitations = [
         (one, names.get(one.person or ""), names.get(one.by or "")) for one in api_people.list_invitations(service, who)
     ]
-    told = {"rows": rows, "roles": roles, "invitations": invitations}
-    return show(request, "people.html", {**told, **content}, status)
+    values = {"rows": rows, "roles": roles, "invitations": invitations}
+    return show(request, "people.html", {**values, **content}, status)
 
 
 def _one(
@@ -152,6 +152,6 @@ def _one(
     erased = found.role is None and not found.active
     may = who.role is Role.ADMIN or found.role is None or not found.role.may(Role.MANAGER)
     roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
-    told = {"person": found, "figures": own, "drift": course(shares), "roles": roles, "may": may and not erased}
-    told["is_me"] = found.id == who.person
-    return show(request, "person.html", {**told, **content}, status)
+    values = {"person": found, "figures": own, "drift": course(shares), "roles": roles, "may": may and not erased}
+    values["is_me"] = found.id == who.person
+    return show(request, "person.html", {**values, **content}, status)

@@ -18,5 +18,5 @@ def progress_page(request: Request, service: ServiceOf) -> HTMLResponse:
     found = service.read(progress_of)
     days = bars([(f"{day:%d %b}", count) for day, count in found.days])
     spread = bars([(f"{n} labels" if n != 1 else "1 label", many) for n, many in found.by_labels])
-    told = {"progress": found, "days": days, "spread": spread, "enough": service.settings.queue.per_document_min}
-    return show(request, "progress.html", told)
+    values = {"progress": found, "days": days, "spread": spread, "enough": service.settings.queue.per_document_min}
+    return show(request, "progress.html", values)

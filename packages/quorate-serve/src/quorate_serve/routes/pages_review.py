@@ -7,17 +7,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from sqlalchemy import select
 
 from quorate_serve import reviewing
 from quorate_serve.database import tables
 from quorate_serve.people import Role
-from quorate_serve.routes.common import ServiceOf, WhoAsks, show
-from quorate_serve.routes.moments import minute_of
+from quorate_serve.routes.common import ServiceOf, WhoAsks, last_first, show
 
 router = APIRouter(include_in_schema=False)
-_A_PAGE = 50
-_BEGINNING = 80  # characters of a text
 
 
 @router.get("/review")
@@ -41,23 +37,7 @@ def decided_page(
     request: Request, service: ServiceOf, who: WhoAsks, before: Annotated[int | None, Query(ge=0)] = None
 ) -> HTMLResponse:
     """What a reviewer has decided, the last first, to be taken back if it is wrong."""
-    kept, documents = tables.reviews.c, tables.documents.c
-    query = (
-        select(kept.document, kept.event, kept.at, kept.spans, kept.accepted, kept.adjudicates)
-        .add_columns(documents.id, documents.text)
-        .join(tables.documents, documents.number == kept.document)
-        .where(kept.person == who.person)
-        .order_by(kept.event.desc())
-        .limit(_A_PAGE + 1)
-    )
-    if before is not None:
-        query = query.where(kept.event < before)
-    rows = service.read(lambda connection: connection.execute(query).all())
-    decided = [
-        {**row._asdict(), "text": row.text[:_BEGINNING], "spans": len(row.spans), "at": minute_of(row.at)}
-        for row in rows[:_A_PAGE]
-    ]
-    more = rows[_A_PAGE - 1].event if len(rows) > _A_PAGE else None
+    decided, more = service.read(lambda connection: last_first(connection, tables.reviews, who.person, before))
     return show(request, "decided.html", {"decided": decided, "more": more})
 
 

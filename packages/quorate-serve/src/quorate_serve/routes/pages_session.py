@@ -45,8 +45,8 @@ async def login(
     attempt = await service.changed(lambda connection: passwords.begin_attempt(connection, service.secret, name))
     person = attempt.person
     if not await service.slow.run(passwords.is_right, attempt, password) or person is None:
-        told = {"message": "name or password is not right", "name": name, "next": local_path(next)}
-        return show(request, "login.html", told, RefusedError.status)
+        values = {"message": "name or password is not right", "name": name, "next": local_path(next)}
+        return show(request, "login.html", values, RefusedError.status)
     await service.changed(lambda connection: passwords.end_attempt(connection, attempt))
     return await logged_in(request, service, person, next)
 
@@ -96,8 +96,8 @@ async def invitation(
 
         person = await service.changed(join)
     except (InvalidError, ConflictError) as error:
-        told = {"invitation": found, "token": token, "message": str(error), "name": name}
-        return show(request, "invitation.html", told, error.status)
+        values = {"invitation": found, "token": token, "message": str(error), "name": name}
+        return show(request, "invitation.html", values, error.status)
     return await logged_in(request, service, person)
 
 

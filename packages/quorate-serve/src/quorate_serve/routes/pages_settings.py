@@ -40,11 +40,11 @@ def import_from_page(
 
 
 def _shown(request: Request, service: Service, content: dict[str, Any], status: int = 200) -> HTMLResponse:
-    told = {
+    values = {
         "settings": service.settings,
         "labels": service.labels,
         "read": {name: one.title for name, one in FORMATS.items() if one.reads and one.is_installed},
         "written": {name: one.title for name, one in FORMATS.items() if one.writes and one.is_installed},
         "missing": {one.title: one.extra for one in FORMATS.values() if not one.is_installed},
     }
-    return show(request, "settings.html", {**told, **content}, status)
+    return show(request, "settings.html", {**values, **content}, status)

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from quorate.errors import QuorateError
 from quorate_serve.routes import api_webhooks
-from quorate_serve.routes.api_webhooks import Told, WebhookChange, WebhookIn
+from quorate_serve.routes.api_webhooks import TypeName, WebhookChange, WebhookIn
 from quorate_serve.routes.common import Service, ServiceOf, show
 
 router = APIRouter(include_in_schema=False)
@@ -27,7 +27,7 @@ def create_webhook_from_page(
     request: Request,
     service: ServiceOf,
     url: Annotated[str, Form(min_length=1, max_length=2_000)],
-    types: Annotated[list[Told], Form()],
+    types: Annotated[list[TypeName], Form()],
 ) -> HTMLResponse:
     """Tell somebody from now on; the secret is shown once."""
     try:

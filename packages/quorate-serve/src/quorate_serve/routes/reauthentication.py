@@ -13,8 +13,6 @@ from quorate_serve.problems import ReauthenticationError
 from quorate_serve.routes.common import Service
 from quorate_serve.sessions import Who
 
-__all__ = ["FRESH", "reauthenticated"]
-
 FRESH = 600.0
 """Seconds after a login in which somebody without a password here need not log in again."""
 

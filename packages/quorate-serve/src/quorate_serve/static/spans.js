@@ -53,12 +53,12 @@ export class QuorateSpans extends HTMLElement {
   #leaving = false;
   #stale = true;
   /** @type {AbstractRange | null} */ #shown = null;
-  #view; #bar; #said; #units; #offsets;
+  #view; #bar; #status; #units; #offsets;
 
   constructor() {
     super();
     this.#bar = new Bar((name) => this.#labelClicked(name), (tool) => this.#toolClicked(tool));
-    this.#said = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
+    this.#status = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
     this.#view = new TextView(h("div", { class: "text", role: "application", tabindex: "0", dir: "auto", "aria-roledescription": "text with spans" }));
     followPointer(this.#view.element, {
       hit: (x, y) => this.#hit(x, y),
@@ -80,7 +80,7 @@ export class QuorateSpans extends HTMLElement {
       delete this[name];
       this[name] = value;
     }
-    if (!this.#view.element.isConnected) this.append(this.#view.element, this.#bar.element, this.#said);
+    if (!this.#view.element.isConnected) this.append(this.#view.element, this.#bar.element, this.#status);
     this.#refresh();
   }
 
@@ -215,7 +215,7 @@ export class QuorateSpans extends HTMLElement {
     if (box.top < top || box.bottom > bottom) window.scrollBy({ top: box.top - (top + bottom) / 2, behavior: "instant" });
   }
 
-  #say(text) { this.#said.textContent = text; }
+  #say(text) { this.#status.textContent = text; }
 
   #quote({ start, end }) {
     const text = this.#text.slice(start, end).replace(/\s+/g, " "), letters = [...text];

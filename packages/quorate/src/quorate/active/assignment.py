@@ -36,8 +36,6 @@ from quorate.formats.layers import Layers
 from quorate.model.prepared import Known, known_tags
 from quorate.model.settings import check_number
 
-__all__ = ["HOLD_BACK", "Ranked", "Ranking", "rankings"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

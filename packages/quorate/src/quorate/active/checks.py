@@ -15,8 +15,6 @@ from typing import TypeVar
 from quorate.errors import SettingsError
 from quorate.model.settings import check_number
 
-__all__ = ["Mix", "Turn", "check_documents", "check_whole", "turn", "uniform"]
-
 DocumentKey = TypeVar("DocumentKey", int, str)
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from quorate.active.simulation import Simulation
 
-__all__ = ["curves_figure"]
-
 
 def curves_figure(found: Simulation) -> Figure:
     """F1 and cross entropy against labels, a line for each method and strategy, with bands of a standard deviation."""

@@ -56,8 +56,6 @@ from quorate.model.settings import Settings, Ties, check_number, choice
 from quorate.model.votes import majority
 from quorate.storage.work_log import Store
 
-__all__ = ["Curve", "Plan", "Run", "Simulation", "simulate_active"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -1,9 +1,9 @@
-"""When to stop: the change of F1 that is expected of one more batch of labels, by simulation from the model.
+"""When to stop: how one more batch of labels should change the expected score, by simulation from the model.
 
 For every document of the batch a truth is drawn, and then the labels that the annotator would give it. With them the
-document is decoded again, and its expected F1 is compared with that before. Many draws give a mean and an interval.
-Truth, labels and both F1 are those of the token model: drawn from one model and decoded by another, labels would seem
-to make the consensus worse. Errors that all annotators share are in no draw.
+document is decoded again, and its expected score is compared with that before. Many draws give a mean and a spread.
+Truth, labels and both scores are those of the token model: drawn from one model and decoded by another, labels would
+seem to make the consensus worse. Errors that all annotators share are in no draw.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from quorate.result.coherent import coherent
 from quorate.result.result import Result
 from quorate.result.tallies import SpanTallies, span_tallies
 
-__all__ = ["Change", "Draws", "change_of", "draw", "draw_path", "evidence_of", "forward_of", "somebody_else"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -50,9 +48,10 @@ def somebody_else(taken: Collection[str]) -> str:
 
 
 class Change(NamedTuple):
-    """Expected F1 ``now``, and its change by one more batch of ``labels``: mean, and 90 % interval over draws.
+    """The expected score ``now``, and its change by one more batch of ``labels``: mean, and where 90 % of draws are.
 
-    ``share`` is that of the batch's documents in the entropy of all documents.
+    The expected score is F1 as the model's own probabilities have it, and no measurement of F1. ``share`` is that of
+    the batch's documents in the entropy of all documents.
 
     >>> Change(0.8, 0.001, 0.0005, 0.002, 20, 0.1).all_round
     0.02

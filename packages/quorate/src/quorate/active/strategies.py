@@ -37,22 +37,6 @@ from quorate.result.annotators import check_matrix
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = [
-    "Strategy",
-    "Uncertainty",
-    "diverse",
-    "document_entropy",
-    "entropies",
-    "expected_information",
-    "matrices_of",
-    "merged_numbers",
-    "sequence_entropy",
-    "share_with_one_reading",
-    "text_vectors",
-    "token_entropy",
-    "unlabelled",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -24,8 +24,6 @@ from quorate.model.settings import check_number, choice
 from quorate.result.layers import LayeredResult
 from quorate.wording import counted
 
-__all__ = ["Advice", "Suggestion", "next_labels"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -98,7 +96,8 @@ def next_labels(
     profile) has labelled them. Of a document with some known labels only the others count.
 
     Where annotators differ because the text allows two readings (``Result.ambiguity``), more labels bring nothing, and
-    such documents come last. ``enough`` is the gain of F1 below which to stop: by one more label of every document, at
+    such documents come last. ``enough`` is the gain of the expected score (F1, as the model's own
+    probabilities have it) below which to stop: by one more label of every document, at
     the gain per nat of entropy of this batch (of the best 20 documents, if it is smaller). Annotations may be in layers
     (:func:`quorate.read_layers`): then information is the sum over layers, and ``model`` and ``known`` are in layers
     too.
@@ -166,7 +165,7 @@ def next_labels(
             float(np.exp(unsure.log_probability[doc[pair]])),
             int(labels[doc[pair]]),
         )
-        for pair in pairs[:n]
+        for pair in sorted(pairs[:n], key=lambda pair: -score[doc[pair]])
     )
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
     drawn = [view.drawn(asked, names, seed + number) for number, view in enumerate(views)]
@@ -205,8 +204,9 @@ def _names(views: Sequence[View]) -> tuple[str, ...]:
 
 
 def _verdict(change: Change, enough: float) -> tuple[bool, str]:
-    gain = f"one more label of every document should add {100 * change.all_round:.2f} points of F1 or less"
-    return change.all_round < enough, f"{gain}, judging by {counted(change.labels, 'document')}"
+    most = f"one more label of every document should add {100 * change.all_round:.2f} points or less"
+    by = f"an estimate of the model, from {counted(change.labels, 'document')}"
+    return change.all_round < enough, f"{most} to the expected score ({by})"
 
 
 def _pool(names: Sequence[str], wanted: Sequence[str] | None) -> Integers:

@@ -41,20 +41,6 @@ from quorate.model.settings import check_number
 from quorate.result.result import Result
 from quorate.taggers.loop import TAGGER
 
-__all__ = [
-    "BITS",
-    "View",
-    "check_cost",
-    "known_of",
-    "layers_of",
-    "left_out",
-    "settled",
-    "together",
-    "uncertainty_of",
-    "views_of",
-    "whole",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

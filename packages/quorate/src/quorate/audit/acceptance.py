@@ -1,13 +1,10 @@
 """Documents, or spans, that meet a precision with confidence, by a sample that was checked.
 
 They stand in the order of how sure the consensus is of them, and the sets that could be accepted are the first 5 % of
-that order, the first 10 %, and so on. A set passes if a lower bound of its precision (Clopper and Pearson's, for as
-many independent spans as the sample is worth) is as high as asked. Testing begins at the surest half, whatever is drawn
-and found, and goes on to larger sets until one fails (learn then test, Angelopoulos and others, 2021): the chance that
-what is accepted falls short is no more than allowed.
-
-Spans of one document may err together. How much that takes off is seen in the whole sample, if at least five documents
-have a mistake, and taken for the same in every set; otherwise each document counts as one.
+that order, the first 10 %, and so on. A set passes if a lower bound of its precision
+(:func:`quorate.audit.estimate.lower_bound`) is as high as asked. Testing begins at the surest half, whatever is drawn
+and found, and goes on to larger sets until one fails (fixed sequence; Angelopoulos and others, Learn then test, 2021):
+of all audits, no more than allowed accept what falls short.
 """
 
 from __future__ import annotations
@@ -18,9 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.audit.estimate import Seen, err_together, independent_spans
-
-__all__ = ["Guaranteed", "GuaranteedSpans", "guaranteed", "guaranteed_spans", "least_documents"]
+from quorate.audit.estimate import Seen, lower_bound
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -91,9 +86,7 @@ def guaranteed(
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     inside = rank[seen.sample] < ends[:, np.newaxis]
-    whole, weight = count[seen.sample], 1 / seen.probability
-    together = err_together(weight, whole, right)
-    passed, bound = _largest(inside * whole, inside * right, weight, together, precision, 1 - confidence)
+    passed, bound = _largest(inside * right, inside * count[seen.sample], seen.probability, precision, 1 - confidence)
     n = int(ends[passed]) if passed >= 0 else 0
     return Guaranteed(sorted(order[:n].tolist()), sorted(order[n:].tolist()), bound, precision, confidence)
 
@@ -116,7 +109,7 @@ def guaranteed_spans(
     in_order = np.sort(sure)[::-1]
     ends = _ends(np.ones(len(sure)), in_order)
     least = in_order[ends - 1]
-    n, weight = len(seen.sample), 1 / seen.probability
+    n = len(seen.sample)
 
     def by_document(values: Floats) -> Floats:
         return np.bincount(place, values, minlength=n).astype(np.float64)
@@ -124,23 +117,20 @@ def guaranteed_spans(
     inside = sure_seen >= least[:, np.newaxis]
     count = np.array([by_document(of_set) for of_set in inside.astype(np.float64)])
     right = np.array([by_document(of_set) for of_set in inside * hit])
-    together = err_together(weight, count[-1], right[-1])
-    passed, bound = _largest(count, right, weight, together, precision, 1 - confidence)
+    passed, bound = _largest(right, count, seen.probability, precision, 1 - confidence)
     if passed < 0:
         return GuaranteedSpans(math.inf, 0, len(sure), bound, precision, confidence)
     return GuaranteedSpans(float(least[passed]), int(ends[passed]), len(sure), bound, precision, confidence)
 
 
-def _largest(
-    count: Floats, right: Floats, weight: Floats, together: float, precision: float, error: float
-) -> tuple[int, float]:
-    """Which of the sets passes, the largest (−1: none), and its bound: ``count``, ``right [sets, n]``, by document.
+def _largest(right: Floats, count: Floats, probability: Floats, precision: float, error: float) -> tuple[int, float]:
+    """Which of the sets passes, the largest (−1: none), and its bound: ``right``, ``count [sets, n]``, by document.
 
     Where none passes, the bound is that of the first. Nothing seen has chosen that set, so its bound holds by itself.
     """
     passed, bound = -1, math.nan
     for which in range(_FIRST, _SETS):
-        low = _lower_bound(count[which], right[which], weight, together, error)
+        low = lower_bound(right[which], count[which], probability, error)
         if low < precision:
             return passed, low if passed < 0 else bound
         passed, bound = which, low
@@ -153,14 +143,3 @@ def _ends(count: Floats, mean: Floats) -> Integers:
     total = np.cumsum(count)
     wanted = np.searchsorted(total, total[-1] * np.arange(1, _SETS + 1) / _SETS - 1e-9) + 1
     return np.asarray(last_alike[np.searchsorted(last_alike, np.minimum(wanted, len(count)))])
-
-
-def _lower_bound(count: Floats, right: Floats, weight: Floats, together: float, error: float) -> float:
-    """The least precision of the set that these documents were drawn from."""
-    if not count.any():
-        return 0.0
-    from scipy.stats import beta
-
-    share = float((weight * right).sum() / (weight * count).sum())
-    worth = independent_spans(weight, count) / together
-    return float(beta.ppf(error, worth * share, worth * (1 - share) + 1)) if share > 0 else 0.0

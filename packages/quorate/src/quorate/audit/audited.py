@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from quorate.audit.acceptance import Guaranteed, GuaranteedSpans, guaranteed, guaranteed_spans
 from quorate.audit.checked import read_checked, read_plan
 from quorate.audit.claims import Claims
-from quorate.audit.estimate import F1, PRECISION, RECALL, Estimate, Seen, ratio_of
-from quorate.audit.expected import predicted
+from quorate.audit.estimate import Estimate, Seen, scores_of
+from quorate.audit.expected import expected
 from quorate.audit.plan import LEAST, NOT_SEQUENTIAL, OTHER_CONSENSUS, Plan, planned_by
 from quorate.audit.recalibration import (
     Line,
@@ -38,11 +38,7 @@ from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["FEW_SPANS", "Audit", "Scores", "result"]
-
 Floats = NDArray[np.float64]
-FEW_SPANS = 10
-"""True spans of a type in a sample: of fewer, no score is shown."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +76,8 @@ class Audit:
     n: int
 
     def __str__(self) -> str:
-        told = f"F1 {self.f1}, precision {self.precision}, recall {self.recall}"
-        return f"{told}, with {100 * self.confidence:g} % confidence, from {counted(self.n, 'document')} checked"
+        scores = f"F1 {self.f1}, precision {self.precision}, recall {self.recall}"
+        return f"{scores}, with {100 * self.confidence:g} % confidence, from {counted(self.n, 'document')} checked"
 
     @property
     def new_types(self) -> list[str]:
@@ -244,10 +240,8 @@ class Audit:
         return Seen(self._sample, self.plan.probability(self.n), self._right(kind), np.array(true, np.float64))
 
     def _scores(self, kind: str | None) -> Scores:
-        expected = predicted(self.plan.claims, self.n, kind=kind, is_balanced=not self.plan.sequential)
         seen, reach = self._seen(kind), self.plan.reach(self.confidence, self.n)
-        precision, recall, f1 = (ratio_of(ratio, expected, seen, reach) for ratio in (PRECISION, RECALL, F1))
-        return Scores(precision, recall, f1, int(seen.true.sum()))
+        return Scores(*scores_of(expected(self.plan.claims, kind), seen, reach), int(seen.true.sum()))
 
 
 class _Outcomes:

@@ -35,8 +35,6 @@ from quorate.formats.registry import sniff
 from quorate.limits import size_named
 from quorate.storage.corpora import read
 
-__all__ = ["Checked", "drawn_from", "read_checked", "read_plan", "refuse_without_guarantee"]
-
 
 class Checked(NamedTuple):
     """The right tags of documents that were checked, by id; and the lines of plans that were met on the way."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,12 +27,8 @@ from quorate.limits import size_named
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
-__all__ = ["Claims", "spans_of"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_Word = tuple[int, str]  # the number of the layer, and the word
-_USUAL = 2.0  # occurrences that the share of all words counts for in that of one
 
 
 def spans_of(tags: Sequence[str | None], scheme: Scheme) -> list[Span]:
@@ -249,32 +244,6 @@ class Claims:
             for sure, tags in zip(self.token_confidence, self.tags, strict=True)
         ]
         return np.array(doubt) / (np.mean(lengths) if lengths else 1.0)
-
-    @cached_property
-    def marked_elsewhere(self) -> Floats:
-        """``[D]`` How many words outside of spans should be in one, by how often other documents mark these words."""
-        if self.scheme is Scheme.PLAIN:
-            return np.zeros(len(self))
-        seen, marked = Counter[_Word](), Counter[_Word]()
-        for words in map(self._words, range(len(self))):
-            seen.update(word for word, _ in words)
-            marked.update(word for word, inside in words if inside)
-        usual = sum(marked.values()) / max(sum(seen.values()), 1)
-        expected = []
-        for words in map(self._words, range(len(self))):
-            own, own_marked = Counter(word for word, _ in words), Counter(word for word, inside in words if inside)
-            shares = {
-                word: (marked[word] - own_marked[word] + _USUAL * usual) / (seen[word] - times + _USUAL)
-                for word, times in own.items()
-            }
-            expected.append(sum(shares[word] for word, inside in words if not inside))
-        return np.array(expected, np.float64)
-
-    def _words(self, d: int) -> list[tuple[_Word, bool]]:
-        """A document's words, and whether each is marked; where there are layers, those of one after another."""
-        tokens, tags = self.corpus[d].tokens, self.tags[d]
-        length = max(len(tokens), 1)
-        return [((n // length, tokens[n % length]), tag != OUTSIDE) for n, tag in enumerate(tags)]
 
     @cached_property
     def digest(self) -> str:

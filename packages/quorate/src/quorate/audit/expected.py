@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.audit.claims import Claims
-from quorate.audit.design import balance, doubt_of_spans
-from quorate.audit.estimate import F1, Estimate, Predicted, Reach, Seen, ratio_of
-
-__all__ = ["predicted", "result_if_as_sure_as_stated", "result_without_mistakes"]
+from quorate.audit.estimate import Estimate, Expected, Reach, Seen, scores_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -22,25 +19,22 @@ _IN_OTHER_BOUNDS = 0.5
 _DRAWS = 50  # of what a person may find: the mean width of their intervals moves by a few per cent with others
 
 
-def predicted(claims: Claims, n: int, *, kind: str | None = None, is_balanced: bool) -> Predicted:
-    """What the consensus expects of every document, all spans or those of a ``kind``; ``n`` documents are checked.
+def expected(claims: Claims, kind: str | None = None) -> Expected:
+    """What the consensus expects of every document, of all spans or those of a ``kind``.
 
     >>> import quorate
     >>> claims = Claims.of(quorate.aggregate(quorate.sample(), "mv"))
-    >>> expected = predicted(claims, 40, kind="PER", is_balanced=False)
-    >>> bool(expected.given.sum() == (claims.kind == "PER").sum()), bool((expected.right <= expected.given).all())
+    >>> of_kind = expected(claims, "PER")
+    >>> bool(of_kind.given.sum() == (claims.kind == "PER").sum()), bool((of_kind.right <= of_kind.given).all())
     (True, True)
     """
-    of_kind = np.ones(len(claims.sure)) if kind is None else (claims.kind == kind).astype(np.float64)
-    given = claims.summed(of_kind)
-    share = 1.0 if kind is None else float(given.sum()) / max(float(claims.given.sum()), 1.0)
-    right, doubt = claims.summed(of_kind * claims.sure), doubt_of_spans(claims, of_kind)
-    return Predicted(given, right, share * claims.missed, doubt, balance(claims, n) if is_balanced else None)
+    if kind is None:
+        return Expected(claims.given, claims.summed(claims.sure))
+    of_kind = (claims.kind == kind).astype(np.float64)
+    return Expected(claims.summed(of_kind), claims.summed(of_kind * claims.sure))
 
 
-def result_if_as_sure_as_stated(
-    claims: Claims, sample: Integers, probability: Floats, reach: Reach, *, is_balanced: bool
-) -> Estimate:
+def result_if_as_sure_as_stated(claims: Claims, sample: Integers, probability: Floats, reach: Reach) -> Estimate:
     """F1 with its interval as an audit of the ``sample`` should give it, if confidence is right.
 
     What a person will find is drawn from the probabilities of the consensus, again and again. The interval is computed
@@ -51,11 +45,11 @@ def result_if_as_sure_as_stated(
     >>> from quorate.audit.estimate import once
     >>> claims = Claims.of(quorate.aggregate(quorate.sample(), "mv"))
     >>> sample, probability = np.arange(0, 320, 8), np.full(40, 1 / 8)
-    >>> found = result_if_as_sure_as_stated(claims, sample, probability, once(0.9), is_balanced=False)
+    >>> found = result_if_as_sure_as_stated(claims, sample, probability, once(0.9))
     >>> 0 < found.low < found.value < found.high < 1
     True
     """
-    expected = predicted(claims, len(sample), is_balanced=is_balanced)
+    stated = expected(claims)
     place = np.full(len(claims), -1)
     place[sample] = np.arange(len(sample))
     checked = place[claims.document]  # of each span, the place of its document in the sample
@@ -66,25 +60,23 @@ def result_if_as_sure_as_stated(
         right = np.bincount(checked, rng.random(len(sure)) < sure, minlength=len(sample)).astype(np.float64)
         wrong = (claims.given[sample] - right).astype(np.int64)
         true = right + rng.binomial(wrong, _IN_OTHER_BOUNDS) + rng.poisson(claims.missed[sample])
-        found.append(ratio_of(F1, expected, Seen(sample, probability, right, true), reach))
+        found.append(scores_of(stated, Seen(sample, probability, right, true), reach).f1)
     values, low, high = np.array(found).T
     values = values[~np.isnan(values)]
     return Estimate(float(values.mean()) if len(values) else math.nan, float(low.mean()), float(high.mean()))
 
 
-def result_without_mistakes(
-    claims: Claims, sample: Integers, probability: Floats, reach: Reach, *, is_balanced: bool
-) -> Estimate:
+def result_without_mistakes(claims: Claims, sample: Integers, probability: Floats, reach: Reach) -> Estimate:
     """The same, if the person finds nothing to correct: few documents leave much open even then.
 
     >>> import quorate
     >>> from quorate.audit.estimate import once
     >>> claims = Claims.of(quorate.aggregate(quorate.sample(), "mv"))
     >>> sample, probability = np.arange(0, 320, 8), np.full(40, 1 / 8)
-    >>> found = result_without_mistakes(claims, sample, probability, once(0.9), is_balanced=False)
+    >>> found = result_without_mistakes(claims, sample, probability, once(0.9))
     >>> found.low < 0.97 < found.value
     True
     """
     given = claims.given[sample]
-    expected = predicted(claims, len(sample), is_balanced=is_balanced)
-    return ratio_of(F1, expected, Seen(sample, probability, given, given), reach)
+    stated = expected(claims)
+    return scores_of(stated, Seen(sample, probability, given, given), reach).f1

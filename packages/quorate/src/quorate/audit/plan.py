@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.audit.claims import Claims
-from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes
+from quorate.audit.design import drawing_order, inclusion, sizes
 from quorate.audit.estimate import Estimate, Reach, at_every_look, once
 from quorate.audit.expected import result_if_as_sure_as_stated, result_without_mistakes
 from quorate.corpus.tags import Scheme
@@ -26,20 +26,6 @@ from quorate.errors import InputError, OtherConsensusError, SettingsError, knows
 from quorate.formats.json_lines import write_lines
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
-
-__all__ = [
-    "LEAST",
-    "NOT_SEQUENTIAL",
-    "NO_PLAN",
-    "OTHER_CONSENSUS",
-    "TELLS_LITTLE",
-    "Drawn",
-    "Plan",
-    "extended",
-    "plan",
-    "planned_by",
-    "refuse_other_consensus",
-]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,7 +100,7 @@ class Plan:
         >>> drawn.expected_f1.low < drawn.expected_f1.value < drawn.f1_without_mistakes.value
         True
         """
-        return result_if_as_sure_as_stated(*self._as_checked(), is_balanced=not self.sequential)
+        return result_if_as_sure_as_stated(*self._as_checked())
 
     @cached_property
     def f1_without_mistakes(self) -> Estimate:
@@ -125,7 +111,7 @@ class Plan:
         >>> plan(result, 30).f1_without_mistakes.low < plan(result, 100).f1_without_mistakes.low
         True
         """
-        return result_without_mistakes(*self._as_checked(), is_balanced=not self.sequential)
+        return result_without_mistakes(*self._as_checked())
 
     @property
     def expected_half_width(self) -> float:
@@ -199,7 +185,7 @@ def plan(
     sequential: bool = False,
     max_size: int | str | None = None,
 ) -> Plan:
-    """Draw ``n`` documents for a person to check: more of those with many spans and with doubt, some of all kinds.
+    """Draw ``n`` documents for a person to check: more often those in which more may be wrong.
 
     The interval of a plan holds when all its documents are checked. With ``sequential`` one may look at any time and
     add documents (:func:`extended`); intervals are wider then, and hold however often you look.
@@ -240,8 +226,8 @@ def extended(drawn: Plan, more: int) -> Plan:
 
 
 def _drawn(claims: Claims, n: int, seed: int, planned: int, sequential: bool) -> Plan:
-    documents = drawing_order(claims, seed)[:n] if sequential else drawn_at_once(claims, n, seed)
-    return Plan(claims, documents, seed, planned, sequential)
+    order = drawing_order(claims, seed, None if sequential else n)
+    return Plan(claims, order[:n], seed, planned, sequential)
 
 
 def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> None:

@@ -17,18 +17,6 @@ from numpy.typing import NDArray
 from quorate.corpus.spans import Span
 from quorate.formats.json_lines import DIGITS
 
-__all__ = [
-    "Line",
-    "OffBeyondChance",
-    "Recalibration",
-    "beyond_chance",
-    "fit_line",
-    "log_odds",
-    "probability_of",
-    "recalibrated",
-    "recalibrated_layers",
-]
-
 Floats = NDArray[np.float64]
 EDGE = 1e-6  # probabilities are kept this far from 0 and 1
 # Of the prior: odds change by a factor of 1.6, the slope by one of 1.3. With twice as much, 50 documents make what was
@@ -149,14 +137,14 @@ def recalibrated(
     sure = np.where(inside, lines.inside.of(tokens), lines.outside.of(tokens))
     mapped = lines.spans.of(np.array([span.sure for span in spans], np.float64))
     least: Callable[[Span], float] = lambda span: float(sure[span.tokens].min(initial=1.0))  # noqa: E731
-    told = [span._replace(confidence=min(float(p), least(span))) for span, p in zip(spans, mapped, strict=True)]
+    mapped_spans = [span._replace(confidence=min(float(p), least(span))) for span, p in zip(spans, mapped, strict=True)]
     whole = float(lines.documents.of(np.array([confidence]))[0])
-    return min([whole, float(sure.min(initial=1.0)), *(span.sure for span in told)]), sure, told
+    return min([whole, float(sure.min(initial=1.0)), *(span.sure for span in mapped_spans)]), sure, mapped_spans
 
 
 def recalibrated_layers(lines: Recalibration, line: dict[str, Any], spans: Sequence[Span]) -> dict[str, Any]:
     """A line of a consensus in layers with corrected probabilities: those of each layer are coherent, and multiply."""
-    layers, told, whole = {}, [dict[str, Any]()] * len(spans), 1.0
+    layers, mapped_spans, whole = {}, [dict[str, Any]()] * len(spans), 1.0
     for name, layer in line["layers"].items():
         own = [number for number, span in enumerate(spans) if span.layer == name]
         tokens = np.asarray(layer["token_confidence"], np.float64)
@@ -168,9 +156,9 @@ def recalibrated_layers(lines: Recalibration, line: dict[str, Any], spans: Seque
         }
         layers[name] = kept | {"confidence": sure, "token_confidence": np.round(by_token, DIGITS).tolist()}
         for number, span in zip(own, found, strict=True):
-            told[number] = line["spans"][number] | {"confidence": span.sure}
+            mapped_spans[number] = line["spans"][number] | {"confidence": span.sure}
         whole *= sure
-    return line | {"confidence": whole, "layers": layers, "spans": told}
+    return line | {"confidence": whole, "layers": layers, "spans": mapped_spans}
 
 
 def _log_odds(probability: Floats) -> Floats:

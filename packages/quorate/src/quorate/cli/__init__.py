@@ -65,13 +65,13 @@ def _say_stopped() -> None:
     All files that were open are closed by now: what was not complete is gone, and those of before are as they were.
     Only a file or a pipe behind standard output may have got a part of what was to go there.
     """
-    said = "stopped"
+    message = "stopped"
     with suppress(*_GONE):
         sys.stdout.flush()
         if sys.stdout.isatty():
-            said += "; no file is left half-written"
+            message += "; no file is left half-written"
     with suppress(*_GONE):
-        say([said])
+        say([message])
         sys.stderr.flush()
 
 

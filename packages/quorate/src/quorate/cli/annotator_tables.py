@@ -14,8 +14,6 @@ from quorate.result.annotators import AnnotatorSummary
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.sources import SourceKind, Sources
 
-__all__ = ["annotator_record", "annotator_table", "tables_by_kind"]
-
 _WORTH_SAYING = 0.05  # the share of spans with other bounds from which on it matters how they are off
 _WAYS = {
     "early_start": "starts early",
@@ -84,14 +82,14 @@ def annotator_table(
         table.add_column("group", overflow="fold")
         table.add_column("votes", justify="right", no_wrap=True)
     for row in everybody:
-        told = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"] if wide or not groups else []
+        columns = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"] if wide or not groups else []
         judged = row.name not in alone
         if not marks_spans:
-            told.append(f"{row.accuracy:.3f}" if judged and row.n_labels > 0 else "–")
-        told.append(f"{row.informativeness:.3f}" if judged else "–")
+            columns.append(f"{row.accuracy:.3f}" if judged and row.n_labels > 0 else "–")
+        columns.append(f"{row.informativeness:.3f}" if judged else "–")
         habits = row.habits if judged else SpanHabits()
         spans = (_share(habits, name, interval=wide or name == "exact") for name in shares)
-        table.add_row(Text(escaped(row.name)), *told, *spans, *groups.get(row.name, ()))
+        table.add_row(Text(escaped(row.name)), *columns, *spans, *groups.get(row.name, ()))
     return table
 
 
@@ -136,15 +134,15 @@ def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
     found: dict[str, Any] = {"shown": habits.spans, "marked": habits.marks}
     for name in ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage"):
         low, high = habits.interval(name)
-        found[name] = {"share": habits.share(name), "low": low, "high": high}
+        found["confirmed" if name == "precision" else name] = {"share": habits.share(name), "low": low, "high": high}
     return found
 
 
 def _rule_table(rows: Sequence[AnnotatorSummary], alone: Collection[str]) -> Table:
-    """Rules, a line each: precision and coverage of what they mark, and the types that they are best at."""
+    """Rules, a line each: how much of what they mark the consensus confirms, their coverage, and their best types."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("annotator", overflow="fold")
-    for name in ("spans", "precision", "coverage"):
+    for name in ("spans", "confirmed", "coverage"):
         table.add_column(name, justify="right", no_wrap=True)
     by_type = any(len(row.by_type) > 1 for row in rows)
     if by_type:
@@ -159,7 +157,7 @@ def _rule_table(rows: Sequence[AnnotatorSummary], alone: Collection[str]) -> Tab
 
 
 def _best_types(by_type: Mapping[str, SpanHabits]) -> str:
-    """The types of which they mark more right than wrong, the surest first, with the precision in percent."""
+    """The types of which the consensus confirms most marks, the surest first, with the share in percent."""
     enough = {kind: habits for kind, habits in by_type.items() if habits.marks >= _FEW_MARKS}
     marked = [kind for kind, habits in enough.items() if habits.share("precision") >= _LEAST_PRECISION]
     best = sorted(marked, key=lambda kind: -by_type[kind].interval("precision")[0])[:_BEST_TYPES]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from quorate.active.simulation import Curve, Simulation
     from quorate.active.suggest import Advice
 
+_NO_OTHERS = "the others are decided, left out, or labelled by everybody who may be asked"
 _COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "labels")
 
 
@@ -72,12 +73,14 @@ class Listing:
             raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
         return shape
 
-    def give_out(self, advice: Advice) -> None:
+    def give_out(self, advice: Advice, n: int) -> None:
         """The verdict, and the list."""
         if self.as_json:
-            print_json(advice)
+            print_json(_record(advice))
         elif not self.quiet:
             say(_verdict(advice))
+            if 0 < len(advice.suggestions) < n:
+                say([f"note: {len(advice.suggestions):,} documents are listed, not {n:,}: {_NO_OTHERS}"])
         if not self.as_json or self.output != "-":
             _write_advice(advice, self.checked_shape(), self.output)
 
@@ -128,7 +131,8 @@ def next_(
         float, typer.Option(help="How strongly to avoid documents like those already chosen, 0 to 1.")
     ] = 0.5,
     enough: Annotated[
-        float, typer.Option(help="Stop if one more label of every document would add fewer points of F1 than this.")
+        float,
+        typer.Option(help="Stop if one more label of every document should add fewer points to the expected score."),
     ] = 0.5,
     seed: Annotated[int, typer.Option(help="The seed of the random strategy, and of random draws.")] = 0,
     threads: Threads = None,
@@ -176,7 +180,7 @@ def next_(
         seed=seed,
         cluster=cluster,
     )
-    listing.give_out(advice)
+    listing.give_out(advice, n)
     if client is not None:
         asked = [(one.document, one.annotator or "") for one in advice.suggestions]
         pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=listing.quiet)
@@ -360,10 +364,17 @@ def _as_csv(columns: tuple[str, ...], rows: list[list[Any]], path: str) -> str:
     return text.getvalue()
 
 
+def _record(advice: Advice) -> dict[str, Any]:
+    """The advice for a program: what the labels should change is an estimate of the model, and says so."""
+    change = advice.change
+    expected = {"labels": change.labels, "expected_gain": change.mean, "share": change.share}
+    return advice._asdict() | {"change": expected}
+
+
 def _verdict(advice: Advice) -> list[str]:
     """The answer, and the figures that it rests on."""
-    from quorate.cli.summaries import agreement_in_words
     from quorate.estimators.comparison import not_judged
+    from quorate.evaluate.describe import agreement_in_words
 
     change = advice.change
     # Where nobody is left to ask that is no advice to stop: the consensus may be good, or not.
@@ -373,8 +384,9 @@ def _verdict(advice: Advice) -> list[str]:
     if advice.reason == alone:
         return lines
     if change.labels:
-        mean, low, high = (f"{round(100 * gain, 2) + 0.0:+.2f}" for gain in (change.mean, change.low, change.high))
-        lines.append(f"{counted(change.labels, 'label')} should add {mean} points of F1 ({low} to {high})")
+        lines.append(
+            f"{counted(change.labels, 'label')} should add {round(100 * change.mean, 2) + 0.0:.2f} points to it"
+        )
     return [*lines, f"note: {alone}"] if advice.not_judged else lines
 
 

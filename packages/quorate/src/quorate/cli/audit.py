@@ -24,12 +24,10 @@ from quorate.cli.project_audits import tells_version_audited
 from quorate.cli.project_run import Project, consensus_meant, refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, table_of
 from quorate.errors import SettingsError, tell_renamed
-from quorate.wording import counted, in_number
+from quorate.wording import counted
 
 if TYPE_CHECKING:
     from quorate.audit import Audit, Estimate, Plan, Scores
-
-__all__ = ["audit"]
 
 audit = typer.Typer(
     no_args_is_help=True, help="Check a few documents, and know how good the whole consensus is, with a guarantee."
@@ -141,6 +139,7 @@ def result(
 ) -> None:
     """Precision, recall and F1 of the whole consensus, with guaranteed intervals, from the documents checked."""
     import quorate
+    from quorate.audit.sentences import Outcome, notes
 
     if formerly:
         tell_renamed("option", "--known", "--checked")
@@ -160,7 +159,7 @@ def result(
         return
     _print(found)
     if not quiet:
-        for line in _notes(found):
+        for line in ["", *notes(Outcome.of(found))]:
             tell(line)
         if recalibrated is not None:
             tell(f"Probabilities corrected by these documents are in {recalibrated}.")
@@ -223,9 +222,9 @@ def _plan_record(drawn: Plan, first: int, output: str) -> dict[str, Any]:
 
 
 def _print(found: Audit) -> None:
-    from quorate.audit.audited import FEW_SPANS
+    from quorate.audit.sentences import Outcome, enough_seen, headline
 
-    tell(_headline(found))
+    tell(headline(Outcome.of(found)))
     table = table_of([f"{counted(found.n, 'document')} checked"], ["precision", "recall", "F1"])
 
     def add(name: str, scores: Scores) -> None:
@@ -233,57 +232,14 @@ def _print(found: Audit) -> None:
 
     add("all spans", found.scores)
     if len(found.by_type) > 1:
-        for kind, scores in found.by_type.items():
-            if scores.seen >= FEW_SPANS:
-                add(f"  {kind}", scores)
+        for kind, scores in enough_seen(found).items():
+            add(f"  {kind}", scores)
     console().print(table)
-
-
-def _headline(found: Audit) -> str:
-    """The answer in a line."""
-    what, (f1, low, high) = f"F1 of all {len(found.plan.claims):,} documents", (100 * one for one in found.f1)
-    if f1 != f1:
-        return f"{what}: none, as no span was given or found"
-    if found.n == len(found.plan.claims):
-        return f"{what}: {f1:.1f}, exactly, as every one was checked"
-    return f"{what}: {f1:.1f} ({low:.1f} to {high:.1f}), guaranteed with {100 * found.confidence:g} % confidence"
 
 
 def _in_points(estimate: Estimate) -> str:
     value, low, high = (100 * one for one in estimate)
     return f"{value:.1f} ({low:.1f}–{high:.1f})" if value == value else "–"
-
-
-def _notes(found: Audit) -> list[str]:
-    """What the intervals mean, and what would make them narrower."""
-    from quorate.audit.audited import FEW_SPANS
-    from quorate.formats.notes import some
-
-    share = f"{100 * found.confidence:g} %"
-    lines = [""]
-    if found.plan.sequential:
-        lines.append(f"Guaranteed however often you look: each interval holds, with {share} confidence.")
-        if found.n < len(found.plan):
-            waiting = (
-                "{} {document|documents} of the plan {does|do} not count yet, because the first of them is not checked."
-            )
-            lines.append(in_number(waiting, len(found.plan) - found.n))
-    elif found.n == len(found.plan.claims):
-        lines.append("Every document was checked: the scores are exact.")
-    else:
-        lines.append(f"Guaranteed: each interval contains the score of all documents ({share} confidence).")
-    if found.new_types:
-        lines.append(
-            f"warning: the consensus never gives {some(found.new_types)}: is it a mistake in what was checked?"
-        )
-    if found.nothing_corrected:
-        lines.append(f"warning: nothing was corrected in any of the {found.n:,} documents: did somebody look at them?")
-    few = [kind for kind, scores in found.by_type.items() if scores.seen < FEW_SPANS]
-    if few and len(found.by_type) > 1:
-        lines.append(f"Too few were seen of {some(few)} to score.")
-    if found.more_to_halve:
-        lines.append(f"About {counted(found.more_to_halve, 'more document')} would make the intervals half as wide.")
-    return lines
 
 
 def _how_far_off(found: Audit) -> str:

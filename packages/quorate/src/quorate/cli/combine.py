@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.sources import Sources
 
-_SHARES = ("found", "exact", "shifted", "type", "missed", "invented", "precision", "coverage")
+_SHARES = ("found", "exact", "shifted", "type", "missed", "invented", "confirmed", "coverage")
 _COLUMNS = ("name", "labels", "accuracy", "informativeness", *_SHARES)
 _WIDE = 120  # columns of a terminal that has room for every interval
 
@@ -109,31 +109,33 @@ def annotators(
     sort: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; by default informativeness, and for rules precision."
+            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; by default informativeness, and for rules confirmed."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
     from quorate.cli.annotator_tables import annotator_record
-    from quorate.estimators.comparison import compared_with_nobody
+    from quorate.estimators.comparison import compared_with_nobody, too_little_overlap
 
     with model_meant(context, model) as path:
         layers = loaded(path)
     for name in layers.models_:
         fitted = of_layer(layers, name)
-        alone = compared_with_nobody(fitted)
+        alone, apart = compared_with_nobody(fitted), too_little_overlap(fitted)
         rows = _sorted(fitted.annotators_, sort, fitted.sources_)
         if sort not in ("name", "labels"):  # what the others are sorted by is not known of them
-            rows.sort(key=lambda row: row.name in alone)
+            rows.sort(key=lambda row: row.name in alone or row.name in apart)
         if not as_json:
             if name:
                 tell(f"layer {name}")
-            _print_annotators(rows, fitted.sources_, alone)
+            _print_annotators(rows, fitted.sources_, alone, apart)
             continue
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix}
-            print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_, alone) | tags)
+            print_json(
+                ({"layer": name} if name else {}) | annotator_record(row, fitted.sources_, (*alone, *apart)) | tags
+            )
 
 
 @app.command()
@@ -178,16 +180,20 @@ def _sorted(summaries: AnnotatorSummaries, column: str | None, sources: Sources)
         others = sorted((row for row in rows if not is_rule[row.name]), key=lambda row: -row.informativeness)
         rules = (row for row in rows if is_rule[row.name])
         return [*others, *sorted(rules, key=lambda row: -row.habits.interval("precision")[0])]
-    column = {"labels": "n_labels", "type": "wrong_type"}.get(column, column)
+    column = {"labels": "n_labels", "type": "wrong_type", "confirmed": "precision"}.get(column, column)
     return sorted(rows, key=lambda row: -getattr(row, column) if getattr(row, column) == getattr(row, column) else 1.0)
 
 
-def _print_annotators(rows: list[AnnotatorSummary], sources: Sources, alone: Sequence[str]) -> None:
+def _print_annotators(
+    rows: list[AnnotatorSummary], sources: Sources, alone: Sequence[str], apart: Sequence[str]
+) -> None:
     from quorate.cli.annotator_tables import tables_by_kind
-    from quorate.estimators.comparison import not_judged
+    from quorate.estimators.comparison import hardly_overlap, not_judged
 
     shown = console()
-    for n, (heading, table) in enumerate(tables_by_kind(rows, sources, wide=shown.width >= _WIDE, alone=alone)):
+    for n, (heading, table) in enumerate(
+        tables_by_kind(rows, sources, wide=shown.width >= _WIDE, alone={*alone, *apart})
+    ):
         if n:
             print()
         if heading:
@@ -196,6 +202,8 @@ def _print_annotators(rows: list[AnnotatorSummary], sources: Sources, alone: Seq
     lines = [str(together) for together in sources.together]
     if alone:
         lines.append(not_judged(alone))
+    if apart:
+        lines.append(hardly_overlap(apart))
     if lines:
         print()
     for line in lines:

@@ -28,42 +28,6 @@ if TYPE_CHECKING:
     from quorate.formats.layering import Layer
     from quorate.formats.layers import Layers
 
-__all__ = [
-    "READING",
-    "InOrderOfAJob",
-    "Inputs",
-    "Json",
-    "LayeredReading",
-    "LayersOption",
-    "MaxSize",
-    "Output",
-    "Probabilities",
-    "Quiet",
-    "Reading",
-    "Shares",
-    "Threads",
-    "To",
-    "Verbose",
-    "app",
-    "bar",
-    "cell",
-    "check_json",
-    "check_outputs",
-    "console",
-    "fit_progress",
-    "not_written",
-    "option_errors_at",
-    "reads",
-    "say",
-    "say_notes",
-    "spare_what_was_checked",
-    "tell",
-    "typed",
-    "wants_layers",
-    "with_options",
-    "write_json",
-]
-
 # Commands in the order of a job, by their panel in the help. One that is not named here comes last.
 _JOB = {
     "A project": ("init", "run", "status", "versions", "diff", "restore", "reviews"),
@@ -110,7 +74,7 @@ class InOrderOfAJob(typer.core.TyperGroup):
 
     def invoke(self, context: Any) -> Any:
         """Do as always, and say in plain words what is no number, or no option any more."""
-        with _mistakes_told_plainly():
+        with _plain_mistakes():
             return super().invoke(context)
 
 
@@ -342,16 +306,16 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def _mistakes_told_plainly() -> Iterator[None]:
+def _plain_mistakes() -> Iterator[None]:
     """Where a number was wanted, the error says what was given instead; of an option of before, what to use now."""
     try:
         yield
     except typer.BadParameter as error:
         # Of the library that makes numbers of what is typed.
-        told: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
-        kind = str(told[0].get("type")) if told else ""
+        faults: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+        kind = str(faults[0].get("type")) if faults else ""
         if kind in ("float_parsing", "int_parsing", "int_from_float"):
-            error.message = _no_number(str(told[0].get("input")), whole=kind.startswith("int"))
+            error.message = _no_number(str(faults[0].get("input")), whole=kind.startswith("int"))
         raise
     except Exception as error:
         from quorate.cli.gone import option_gone
@@ -383,7 +347,7 @@ def _no_number(given: str, *, whole: bool = False) -> str:
 def option_errors_at(where: Callable[[str], str]) -> Iterator[None]:
     """What the parser of options does not take becomes one line; ``where`` says where an option stands."""
     try:
-        with _mistakes_told_plainly():
+        with _plain_mistakes():
             yield
     except Exception as error:
         if not hasattr(error, "format_message"):  # the parser's errors have no base of a name that lasts
@@ -445,13 +409,13 @@ def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None =
         taken[place] = "another output"
 
 
-def not_written(path: str, told: Iterable[str]) -> list[str]:
+def not_written(path: str, sentences: Iterable[str]) -> list[str]:
     """Notes of what the format of an output could not hold.
 
     >>> not_written("train.conll", ["1 document is not written"])
     ['note: train.conll: 1 document is not written']
     """
-    return [f"note: {'standard output' if path == '-' else path}: {sentence}" for sentence in told]
+    return [f"note: {'standard output' if path == '-' else path}: {sentence}" for sentence in sentences]
 
 
 def spare_what_was_checked(output: str) -> None:

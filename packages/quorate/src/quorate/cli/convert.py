@@ -154,8 +154,8 @@ def list_formats(as_json: Json = False) -> None:
     from quorate.formats import FORMATS
 
     if as_json:
-        told = ("title", "reads", "writes", "extra")
-        print_json([{"name": name} | {each: getattr(one, each) for each in told} for name, one in FORMATS.items()])
+        shown = ("title", "reads", "writes", "extra")
+        print_json([{"name": name} | {each: getattr(one, each) for each in shown} for name, one in FORMATS.items()])
         return
     width = max(map(len, FORMATS))
     for name, format in FORMATS.items():

@@ -57,8 +57,8 @@ def encode(
     check_outputs(inputs, [output])
     rule, tags = choice(Invalid, "invalid", invalid), scheme_named(scheme)
     with bar("encoding", quiet) as report:
-        told = None if report is None else lambda number: report(number, None, "documents")
-        encode_files(*inputs, output=output, scheme=tags, invalid=rule, progress=told, **reading.options)
+        after_document = None if report is None else lambda number: report(number, None, "documents")
+        encode_files(*inputs, output=output, scheme=tags, invalid=rule, progress=after_document, **reading.options)
     if not quiet:
         corpus = StoredCorpus(output)
         say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators))])
@@ -71,8 +71,8 @@ def list_all(as_json: Json = False) -> None:
     from quorate.datasets import DATASETS
 
     if as_json:
-        told = ("archive", "description")
-        print_json([{"name": name} | {each: getattr(one, each) for each in told} for name, one in DATASETS.items()])
+        shown = ("archive", "description")
+        print_json([{"name": name} | {each: getattr(one, each) for each in shown} for name, one in DATASETS.items()])
         return
     for name, dataset in DATASETS.items():
         tell(f"{name:<5} {dataset.archive}: {dataset.description}", indent=6)

@@ -22,8 +22,6 @@ from quorate.formats.jsonl import save_corpus
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["show", "write_sample"]
-
 
 def write_sample(corpus: Corpus, path: Path) -> None:
     """Write the sample crowd; :class:`SettingsError` if another file is there, which would be lost."""
@@ -55,11 +53,12 @@ def show(corpus: Corpus, console: Console, *, written: str | None = None) -> Non
         name = {"mv": "majority vote", "auto": "quorate"}[method]
         table.add_row(name, *(f"{100 * value:.1f}" for value in spans), f"{entropy.mean:.3f}")
     console.print(table)
-    console.print("\n[bold]Who is who[/bold], as learned without gold:\n")
+    console.print("\n[bold]The annotators[/bold], as learned without gold (made as: how each was simulated):\n")
     console.print(annotator_table(sorted(best.annotators, key=lambda row: -row.informativeness), SAMPLE_CROWD))
     console.print(
-        "\nbits: how much a label tells about the truth; a spammer's next to nothing. Then, in %, of the spans of the "
-        "consensus: found, exact (95% interval), with other bounds, with another type; of their own: invented.\n"
+        "\nbits: how much one of their labels tells about the truth; of a spammer, almost nothing. Of the spans of the "
+        "consensus, in %: found (marked in some way), exact (with a 95% interval), bounds off (with another start or "
+        "end), type (with another type). invented: of their own spans, in %, those that touch none of the consensus.\n"
     )
     _show_examples(results["mv"], best, console)
     if written is None:
@@ -85,7 +84,9 @@ def _show_examples(votes: Result, best: Result, console: Console, how_many: int 
             table.add_row("vote", _marked(tokens, voted.spans))
             table.add_row("quorate", _marked(tokens, combined.spans))
             least = min(span.sure for span in combined.spans)
-            table.add_row("", f"[dim]least certain span {least:.2f}, whole sentence {combined.confidence:.2f}[/dim]")
+            table.add_row(
+                "", f"[dim]confidence: least certain span {least:.2f}, whole sentence {combined.confidence:.2f}[/dim]"
+            )
     console.print(table)
 
 

@@ -6,8 +6,6 @@ import re
 
 from quorate.model.settings import GONE
 
-__all__ = ["option_gone"]
-
 
 def option_gone(option: str) -> str | None:
     """What to use instead of an option that an earlier version had; ``None`` of one that there never was.

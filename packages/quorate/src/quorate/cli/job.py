@@ -7,7 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from quorate.model.prepared import Known
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
-
-__all__ = ["Done", "Job", "job_of", "make_report", "takes_a_job"]
 
 
 @dataclass(frozen=True)
@@ -150,28 +148,25 @@ class Job:
         if "-" not in checked:  # which can be read only once
             refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
 
-    def without_audit(self) -> Job:
-        """The job that makes the whole consensus, of which an audit would tell what may be written."""
-        given = Given(self.given)
-        if self.guaranteed_precision is not None:
-            del given["precision"]
-        return replace(self, given=given, keeping=replace(self.keeping, checked=None))
-
     def read(self) -> tuple[Layers, KnownInLayers]:
         """The annotations by layer, and what is known of them."""
         return self.known.of_layers(self.reading.layers(self.inputs), quiet=self.quiet)
 
     def fit(self, read: tuple[Layers, KnownInLayers] | None = None) -> Done:
         """Combine what was ``read``, or read it."""
-        from quorate.estimators.layered import LayeredModel
+        from quorate.estimators.layered import LayeredModel, known_in
 
         past = None if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
         layers, known = self.read() if read is None else read
-        fitted = LayeredModel(self.estimator())
         with fit_progress(self.quiet) as after_pass:
-            fitted.fit(layers, known=known, progress=after_pass, history=past)
-        for model in fitted.models_.values():
-            model.meta_["inputs"] |= self.known.digests
+            if layers.named or past is not None:
+                model = LayeredModel(self.estimator())
+                fitted = model.fit(layers, known=known, progress=after_pass, history=past)
+            else:
+                alone = self.estimator().fit(layers.corpus, known=known_in(known, ""), progress=after_pass)
+                fitted = LayeredModel.of(alone)
+        for each in fitted.models_.values():
+            each.meta_["inputs"] |= self.known.digests
         return Done(fitted, known)
 
     def decided(self, name: Callable[[str], str] = str) -> dict[str, Any]:
@@ -217,8 +212,8 @@ class Job:
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
         if keeping.report is not None:
-            told: dict[str, Any] = {"known": done.known, "version": version, "quiet": self.quiet}
-            make_report(done.fitted, None, keeping.report, inputs=self.inputs, **told)
+            options: dict[str, Any] = {"known": done.known, "version": version, "quiet": self.quiet}
+            make_report(done.fitted, None, keeping.report, inputs=self.inputs, **options)
 
     def write_consensus(self, done: Done, path: str) -> None:
         """The consensus on all documents or, where a precision was asked for, on what meets it."""
@@ -227,7 +222,7 @@ class Job:
     def _accepted(
         self, result: Result | LayeredResult
     ) -> tuple[Accepted | Guaranteed | GuaranteedSpans | None, KnownF1 | None]:
-        """What meets a precision that was asked for, and F1: by an audit if there is one, else as expected."""
+        """What meets a precision that was asked for, and F1: by an audit if there is one."""
         precision, checked = self.keeping.accept, self.keeping.checked
         if not checked:
             return None if precision is None else result.accept(precision), None
@@ -235,7 +230,7 @@ class Job:
         from quorate.evaluate.describe import KnownF1
 
         found = audit.result(result, checked, max_size=self.reading.options["max_size"])
-        f1 = None if math.isnan(found.f1.value) else KnownF1(*found.f1, found.confidence, found.n, "audit")
+        f1 = KnownF1.of_audit(found.f1, found.confidence, found.n)
         if precision is not None:
             documents = found.accept(precision)
             if not documents.documents:
@@ -308,10 +303,10 @@ class Done:
         written = {"consensus": job.writing.output, "review": keeping.review, "model": keeping.save}
         written |= {"settings": keeping.meta, "report": keeping.report}
         if self.fitted.single is None:
-            told = layers_summary(self.fitted, method, written, self.accepted, audited=self.audited, shares=shares)
+            found = layers_summary(self.fitted, method, written, self.accepted, audited=self.audited, shares=shares)
         else:
-            told = fit_summary(self.fitted.single, method, written, self.accepted, audited=self.audited, shares=shares)
-        return told._replace(notes=[*told.notes, *self.not_written])
+            found = fit_summary(self.fitted.single, method, written, self.accepted, audited=self.audited, shares=shares)
+        return found._replace(notes=[*found.notes, *self.not_written])
 
 
 def _not_shown(what: str, option: str, asked: Guaranteed | GuaranteedSpans) -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quorate.formats.layers import Layers
     from quorate.model.prepared import Known
 
-__all__ = ["KnownLabels", "KnownOption"]
-
 KnownOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quorate.label_studio import Client, Synced
     from quorate.result.result import Result
 
-__all__ = ["Pushing", "client_of", "label_studio"]
-
 _KEY = "LABEL_STUDIO_API_KEY"
 _LONGEST_PAUSE = 300.0
 _MOST_SHOWN = 10  # annotators in the table of a sync
@@ -189,9 +187,8 @@ def client_of(url: str, **options: Any) -> Client:
 def _print_result(done: Synced) -> None:
     """How far annotators agree, and whom to trust."""
     from quorate.cli.annotator_tables import tables_by_kind
-    from quorate.cli.summaries import agreement_in_words
     from quorate.estimators.comparison import compared_with_nobody, not_judged
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_in_words, agreement_of
 
     if done.result is None:
         return
@@ -216,11 +213,11 @@ def _record(project: int, done: Synced) -> dict[str, Any]:
     record |= {name: getattr(done, name) for name in ("tasks", "created", "changed", "kept", "deleted", "notes")}
     if done.result is None:
         return record
-    told = {name: _told(result) for name, result in done.result.layers.items()}
-    return record | told.get("", {"layers": told})
+    by_layer = {name: _record_of(result) for name, result in done.result.layers.items()}
+    return record | by_layer.get("", {"layers": by_layer})
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _record_of(result: Result) -> dict[str, Any]:
     """How far annotators agree, and how good each is."""
     from quorate.cli.annotator_tables import annotator_record
     from quorate.estimators.comparison import compared_with_nobody

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from quorate.estimators.layered import LayeredModel
     from quorate.formats.layers import Layers
 
-__all__ = ["by_layer", "documents_for", "loaded", "of_layer"]
-
 
 def loaded(path: str) -> LayeredModel:
     """The model in a file; one without layers is that of a single layer, which has no name."""

@@ -89,8 +89,8 @@ def _print_check(found: dict[str, Checked], everywhere: list[str]) -> None:
 
 
 def _check_record(found: dict[str, Checked], everywhere: list[str]) -> dict[str, Any]:
-    told = {name: {**each.numbers._asdict(), "warnings": each.warnings} for name, each in found.items()}
-    return told[""] if list(told) == [""] else {"warnings": everywhere, "layers": told}
+    records = {name: {**each.numbers._asdict(), "warnings": each.warnings} for name, each in found.items()}
+    return records[""] if list(records) == [""] else {"warnings": everywhere, "layers": records}
 
 
 @app.command(epilog="Example: quorate agreement crowd.jsonl --pairs 20")
@@ -115,15 +115,15 @@ def agreement(
         (only,) = found.values()
         print_json(only) if as_json else _print_agreement(only, pairs)
         return
-    together = measure_agreement(laid_end_to_end(layers)).span_f1
+    together = measure_agreement(laid_end_to_end(layers)).spans_matched
     if as_json:
-        print_json({"span_f1": together, "layers": found})
+        print_json({"spans_matched": together, "layers": found})
         return
     for name, one in found.items():
         tell(f"layer {name}")
         _print_agreement(one, pairs)
         print()
-    print(f"all layers: span F1 between annotators {points(together)}")
+    print(f"all layers: spans matched between annotators, %: {points(together)}")
 
 
 def _print_agreement(found: Agreement, pairs: int) -> None:
@@ -138,13 +138,13 @@ def _print_agreement(found: Agreement, pairs: int) -> None:
     ]
     for name, value in rows:
         table.add_row(name, number(value))
-    table.add_row("span F1 between annotators", points(found.span_f1))
+    table.add_row("spans matched between annotators, %", points(found.spans_matched))
     console().print(table)
     listed = sorted(found.pairs, key=lambda pair: (-pair.tokens, pair.first, pair.second))[: max(pairs, 0)]
     if listed:
-        table = table_of(["annotator", "and"], ["documents", "tokens", "same", "kappa", "span F1"])
+        table = table_of(["annotator", "and"], ["documents", "tokens", "same", "kappa", "matched"])
         for pair in listed:
-            numbers = (number(pair.observed), number(pair.kappa), points(pair.span_f1))
+            numbers = (number(pair.observed), number(pair.kappa), points(pair.spans_matched))
             table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
         console().print()
         console().print(table)

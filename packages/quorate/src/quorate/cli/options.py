@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
 
-__all__ = ["Chosen", "Keeping", "Machine", "Method", "Telling", "WithoutDocuments", "Writing", "takes_groups"]
-
-
 WithoutDocuments = Annotated[
     bool,
     typer.Option(
@@ -174,8 +171,10 @@ class Writing:
         """Write a consensus to the output, or to another file; notes say what could not be written."""
         place = path or self.output
         with bar("writing", quiet or place == "-") as report:
-            told = result.write(place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report)
-        return not_written(place, told)
+            left_out = result.write(
+                place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report
+            )
+        return not_written(place, left_out)
 
 
 @dataclass(frozen=True)
@@ -186,8 +185,8 @@ class Keeping:
         float | None,
         typer.Option(
             metavar="PRECISION",
-            help="Write only documents whose spans together meet this precision (such as 0.95), as expected or, with "
-            "--checked, guaranteed; the others go to --review.",
+            help="Write only the surest documents, as many as have this precision together (such as 0.95), and the "
+            "others to --review. A ranking by confidence; with --checked, guaranteed by an audit.",
             rich_help_panel=WRITTEN,
         ),
     ] = None

@@ -20,7 +20,7 @@ from quorate.project.settings_file import NAME
 from quorate.project.store import Version, digest_of_path
 from quorate.wording import counted, in_number, person
 
-_MOST_TOLD = 10  # changes of inputs and settings, in a summary
+_MOST_CHANGES = 10  # changes of inputs and settings, in a summary
 _ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
 _AUDIT_ANEW = f"or take 'checked' out of {NAME}, run, and draw a new plan: quorate audit plan"
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run here to end.")]
@@ -52,13 +52,13 @@ def init(
     epilog="Examples:\n\n"
     "quorate run\n\n"
     'quorate run -m "after the second review"\n\n'
-    "quorate run --fresh   # read and fit everything again"
+    "quorate run --fresh   # fit everything again"
 )
 def run(
     message: Message = "",
     fresh: Annotated[
         bool,
-        typer.Option("--fresh", help="Read and fit everything again, and keep a version even if nothing is new."),
+        typer.Option("--fresh", help="Fit everything again, and keep a version even if nothing is new."),
     ] = False,
     wait: Wait = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use servers' exports as they were last fetched.")] = False,
@@ -78,7 +78,7 @@ def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
     version, written = outcome.version, outcome.written
     if as_json:
         record = _record(version) | {"new": outcome.is_new, "written": written}
-        print_json(Summary([], outcome.told, [], record).as_json())
+        print_json(Summary([], outcome.notes, [], record).as_json())
         return
     if quiet:
         return
@@ -88,12 +88,12 @@ def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
         lines = [f"version {version.number}: {_in_short(version)}"]
         if version.number > 1:
             since = f"since version {version.number - 1}"
-            lines += [f"{since}: {change}" for change in version.changes[:_MOST_TOLD]]
-            if len(version.changes) > _MOST_TOLD:
+            lines += [f"{since}: {change}" for change in version.changes[:_MOST_CHANGES]]
+            if len(version.changes) > _MOST_CHANGES:
                 lines.append(
-                    f"{since}: {counted(len(version.changes) - _MOST_TOLD, 'more change')} (quorate versions --json)"
+                    f"{since}: {counted(len(version.changes) - _MOST_CHANGES, 'more change')} (quorate versions --json)"
                 )
-    say([*lines, *([f"written: {', '.join(written)}"] if written else []), *outcome.told])
+    say([*lines, *([f"written: {', '.join(written)}"] if written else []), *outcome.notes])
 
 
 def _in_short(version: Version) -> str:
@@ -173,9 +173,9 @@ def versions(
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("what changed", overflow="fold")
     for version in found:
-        told = version.message or "; ".join(version.changes[:3]) + ("; …" if len(version.changes) > 3 else "")
+        what = version.message or "; ".join(version.changes[:3]) + ("; …" if len(version.changes) > 3 else "")
         counts = f"{version.counts['documents']:,}"
-        table.add_row(str(version.number), _day(version), counts, _alpha(version.agreement), cell(told))
+        table.add_row(str(version.number), _day(version), counts, _alpha(version.agreement), cell(what))
     console().print(table)
     tell(f"agreement: Krippendorff's alpha; {size_in_words(store.size())} on disk")
 
@@ -267,8 +267,8 @@ def _alpha(agreement: float | None) -> str:
     return "–" if agreement is None else f"{agreement:.2f}"
 
 
-def _annotator(said: tuple[float, float] | None) -> str:
-    return "–" if said is None else f"{counted(round(said[0]), 'label')}, {said[1]:.2f} bits"
+def _annotator(figures: tuple[float, float] | None) -> str:
+    return "–" if figures is None else f"{counted(round(figures[0]), 'label')}, {figures[1]:.2f} bits"
 
 
 @app.command(epilog="Example: quorate restore 12, then quorate diff 12")

@@ -14,8 +14,6 @@ from quorate.project.store import Store, Version
 if TYPE_CHECKING:
     from quorate.audit.claims import Claims
 
-__all__ = ["audits_left_behind", "tells_of_another_fit", "tells_version_audited"]
-
 
 @contextmanager
 def tells_version_audited(store: Store, go_on: str) -> Iterator[None]:
@@ -45,16 +43,16 @@ def tells_of_another_fit(store: Store | None) -> Iterator[None]:
             raise
         drawn, scores = f"this plan was drawn from version {found.number}", "quorate audit result gives its scores"
         if found.number == latest.number:
-            told = (
+            message = (
                 f"{drawn}, and this fit gives another consensus ({scores}; here, leave out inputs and settings that "
                 "are not the project's or, if you gave none, quorate run --fresh, then draw a new plan)"
             )
         else:
-            told = (
+            message = (
                 f"{drawn}, and version {latest.number} is the last (after quorate restore {found.number}, {scores}; "
                 "or draw a new plan: quorate audit plan)"
             )
-        raise InputError(told, where=error.where) from None
+        raise InputError(message, where=error.where) from None
 
 
 def audits_left_behind(store: Store, before: Version, after: Version) -> list[str]:

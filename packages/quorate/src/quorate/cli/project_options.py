@@ -18,8 +18,6 @@ from quorate.model.settings import GONE
 from quorate.project.settings_file import SettingsFile, find
 from quorate.project.store import Store
 
-__all__ = ["arguments_of", "check_tables", "options_of", "outputs_of", "places_of_a_run", "take_project_defaults"]
-
 Command = Any  # of the parser that typer brings: it has no name of its own
 Option = Any
 _AGGREGATE = "aggregate"

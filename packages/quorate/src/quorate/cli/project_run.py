@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
 import quorate
-from quorate.cli.common import LayeredReading, app, option_errors_at
+from quorate.cli.common import app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_audits import audits_left_behind
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
@@ -26,20 +26,6 @@ from quorate.errors import InputError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
 from quorate.project.store import Store, Version, digest_of_path
-
-if TYPE_CHECKING:
-    from quorate.corpus.records import Corpus
-    from quorate.project.inputs import KeptInputs
-
-__all__ = [
-    "NO_MODEL",
-    "CurrentState",
-    "Outcome",
-    "Project",
-    "consensus_meant",
-    "model_meant",
-    "refuse_outputs_of_a_run",
-]
 
 _EDITED = ".edited"
 NO_MODEL = "no model (give one that 'aggregate --save' wrote, or a project: quorate init)"
@@ -76,7 +62,7 @@ class Outcome(NamedTuple):
     version: Version
     is_new: bool
     written: list[str]
-    told: list[str]
+    notes: list[str]
 
 
 class Project(NamedTuple):
@@ -173,11 +159,11 @@ class Project(NamedTuple):
     def outputs(self, job: Job) -> dict[str, str]:
         """The places of all outputs, by their names in the project."""
         keeping = job.keeping
-        consensus = [job.writing.output, *self._consensus_copies()]
+        consensus = [job.writing.output, *self._other_outputs()]
         places = [*consensus, keeping.review, keeping.save, keeping.meta, keeping.report]
         return {self.name(place): place for place in places if place is not None}
 
-    def _consensus_copies(self) -> list[str]:
+    def _other_outputs(self) -> list[str]:
         """Where the consensus is written besides, in other formats say."""
         return [str(self.store.root / name) for name in outputs_of(self.file)[1:]]
 
@@ -246,13 +232,13 @@ class Project(NamedTuple):
         current = self.current_state(job)
         unchanged = latest is not None and latest.fingerprint == current.fingerprint
         if latest is not None and unchanged and not fresh and set(latest.outputs) == set(self.outputs(job)):
-            written, told = self._put_in_place(latest)
-            return Outcome(latest, False, written, [*told, *self.overlooked_note(self.overlooked())])
+            written, notes = self._put_in_place(latest)
+            return Outcome(latest, False, written, [*notes, *self.overlooked_note(self.overlooked())])
         for name, place in self.outputs(job).items():
             for path in (*job.inputs, *job.known.files, str(self.file.path)):
                 if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
                     raise SettingsError(f"{name}: an input is there, which would be lost (give another name)")
-        return self._make_version(job, current, message, fresh=fresh)
+        return self._make_version(job, current, message)
 
     def restore(self, number: int, message: str) -> Outcome:
         """Bring an earlier version back, as a version of its own. Takes a lock to be held."""
@@ -271,7 +257,7 @@ class Project(NamedTuple):
         self.store.add(version)
         return Outcome(version, True, *self._put_in_place(version))
 
-    def _make_version(self, job: Job, current: CurrentState, message: str, *, fresh: bool) -> Outcome:
+    def _make_version(self, job: Job, current: CurrentState, message: str) -> Outcome:
         """Fit, keep everything, then put the outputs in their places."""
         from quorate.evaluate.describe import agreement_of
 
@@ -279,14 +265,13 @@ class Project(NamedTuple):
         store.work.mkdir(parents=True)
         staging = _Staging(store.work)
         staging.redirected(job).check()
-        for path in self._consensus_copies():
+        for path in self._other_outputs():
             replace(job.writing, to=None).check(path)
         places = {name: staging.place(path) for name, path in self.outputs(job).items()}
         number = 1 if latest is None else latest.number + 1
-        reading = job.reading if fresh else _KeptReading(job.reading, self._kept_inputs(job, current))
-        done = replace(job, reading=reading).fit()
+        done = job.fit()
         staging.redirected(job).write(done, version=number)
-        for path in self._consensus_copies():
+        for path in self._other_outputs():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
         for name, place in places.items():
             done.not_written = [note.replace(str(place), name) for note in done.not_written]
@@ -314,38 +299,31 @@ class Project(NamedTuple):
             counts=_counts(done),
         )
         store.add(version)
-        written, told = self._put_in_place(version, places)
+        written, notes = self._put_in_place(version, places)
         shutil.rmtree(store.work, ignore_errors=True)
         if done.accepted is not None:
-            told = [*acceptance(done.accepted, self.name(str(job.keeping.review))), *told]
+            notes = [*acceptance(done.accepted, self.name(str(job.keeping.review))), *notes]
         summary = done.summary(_as_named_here(job))
-        told = [summary.known, *summary.notes, *told, *self.overlooked_note(self.overlooked())]
+        notes = [summary.known, *summary.notes, *notes, *self.overlooked_note(self.overlooked())]
         if latest is not None:
-            told += audits_left_behind(store, latest, version)
-        return Outcome(version, True, written, told)
-
-    def _kept_inputs(self, job: Job, current: CurrentState) -> KeptInputs:
-        """What runs before have kept of the inputs."""
-        from quorate.project.inputs import KeptInputs
-
-        digests = {path: current.inputs[self.name(path)] for path in job.inputs}
-        return KeptInputs(self.store.read, digests, quorate.__version__)
+            notes += audits_left_behind(store, latest, version)
+        return Outcome(version, True, written, notes)
 
     def _put_in_place(self, version: Version, staged: Mapping[str, Path] | None = None) -> tuple[list[str], list[str]]:
         """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""
-        written, told = [], []
+        written, notes = [], []
         versions = self.store.versions()
         for name, digest in version.outputs.items():
             target = self.store.root / name
             if target.exists() and digest_of_path(target) not in {one.outputs.get(name) for one in versions}:
                 kept = _free_name(f"{target}{_EDITED}")
                 os.replace(target, kept)
-                told.append(
+                notes.append(
                     f"note: {name} was changed after a run wrote it: the changed file is kept as {self.name(kept)}"
                 )
             if self.store.put_in_place(name, digest, (staged or {}).get(name)):
                 written.append(name)
-        return written, told
+        return written, notes
 
 
 def model_meant(context: typer.Context, given: str | None) -> AbstractContextManager[str]:
@@ -407,17 +385,6 @@ class _Staging(NamedTuple):
         }
         writing = replace(job.writing, output=str(self.place(job.writing.output)))
         return replace(job, writing=writing, keeping=replace(keeping, **kept))
-
-
-class _KeptReading(LayeredReading):
-    """Reads as another does, and what did not change since the last run from what is kept of it."""
-
-    def __init__(self, reading: LayeredReading, kept: KeptInputs) -> None:
-        self.options, self.in_layers, self._reading, self._kept = reading.options, reading.in_layers, reading, kept
-
-    def corpus(self, inputs: list[str]) -> Corpus:
-        """The annotations in the inputs."""
-        return self._kept.corpus(inputs, self.options, lambda paths: self._reading.corpus(list(paths)))
 
 
 def _free_name(path: str) -> str:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from quorate.evaluate.metrics import PairAgreement
     from quorate.reviews import Dispute, Reviewer, Reviews, Says
 
-__all__ = ["reviews"]
-
 
 @app.command(
     epilog="Examples:\n\n"
@@ -148,8 +146,8 @@ def _record(found: Mapping[str, Reviews], beside: Mapping[str, Sequence[PairAgre
         record["agreement"] += [layer | plain(pair) for pair in reviews.agreement]
         record["consensus"] += [layer | plain(pair) for pair in beside.get(name, ())]
         for dispute in reviews.disputes:
-            told = {key: value for key, value in plain(dispute).items() if key != "layer"}
-            record["disputes"].append(layer | told | {"says": [_says(one) for one in dispute.says]})
+            values = {key: value for key, value in plain(dispute).items() if key != "layer"}
+            record["disputes"].append(layer | values | {"says": [_says(one) for one in dispute.says]})
     return record
 
 
@@ -159,8 +157,8 @@ def _documents(found: Mapping[str, Reviews]) -> set[str]:
 
 
 def _says(one: Says) -> dict[str, Any]:
-    told: dict[str, Any] = plain(one)
-    return told | {"spans": [_span(span) for span in one.spans]}
+    values: dict[str, Any] = plain(one)
+    return values | {"spans": [_span(span) for span in one.spans]}
 
 
 def _span(span: Span) -> dict[str, Any]:
@@ -214,9 +212,9 @@ def _minute(time: datetime | None) -> str:
 
 
 def _show_pairs(pairs: Sequence[PairAgreement]) -> None:
-    table = table_of(["reviewer", "and"], ["documents", "span F1", "kappa"])
+    table = table_of(["reviewer", "and"], ["documents", "matched", "kappa"])
     for pair in pairs:
-        scores = (points(pair.span_f1), number(pair.kappa))
+        scores = (points(pair.spans_matched), number(pair.kappa))
         table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", *scores)
     console().print(table)
 

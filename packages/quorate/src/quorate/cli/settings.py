@@ -15,8 +15,6 @@ from quorate.cli.common import with_options
 from quorate.errors import SettingsError
 from quorate.model.settings import GONE, Settings
 
-__all__ = ["Given", "in_options", "settings_from_file", "takes_output_settings", "takes_settings"]
-
 _OTHERS = {"n_jobs": "--threads", "accept": "--accept"}  # options that are no settings of a fit
 _DIALS = ("precision", "recall")  # a consensus keeps to one of them
 _OUTPUT = ("decode", *_DIALS)  # settings that a saved model can be given anew
@@ -59,12 +57,14 @@ def _takes(command: Callable[..., Any], settings: tuple[Field[Any], ...]) -> Cal
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [each for each in own.parameters.values() if each.name != "given"]
     for field in settings:
-        told = field.metadata
-        flag = told["option"] or f"--{field.name.replace('_', '-')}"
-        value: type[Any] = str if told["within"] is None else int if told["within"].whole else float
+        metadata = field.metadata
+        flag = metadata["option"] or f"--{field.name.replace('_', '-')}"
+        value: type[Any] = str if metadata["within"] is None else int if metadata["within"].whole else float
         if isinstance(field.default, bool):
             value, flag = bool, f"{flag}/--no-{flag.removeprefix('--')}"
-        option = typer.Option(flag, metavar=told["metavar"], help=told["help"], rich_help_panel=told["panel"])
+        option = typer.Option(
+            flag, metavar=metadata["metavar"], help=metadata["help"], rich_help_panel=metadata["panel"]
+        )
         parameters.append(inspect.Parameter(field.name, kind, default=None, annotation=Annotated[value | None, option]))
 
     def run(**values: Any) -> Any:

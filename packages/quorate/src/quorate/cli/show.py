@@ -115,8 +115,8 @@ def report(
     refuse_outputs_of_a_run(context, {"-o": output})
     known = known if model is None or typed(context, "known") else None
     certain = KnownLabels(context, known, inputs, reading.options["max_size"])
-    told = typed(context, "method", "settings", "scheme") or certain.inline or certain.files
-    if model is not None and told:
+    fits_anew = typed(context, "method", "settings", "scheme") or certain.inline or certain.files
+    if model is not None and fits_anew:
         raise SettingsError("--model brings its own method, settings, scheme and known labels (leave those out)")
     others = [name for name in (model, settings, *(audit or ())) if name is not None]
     check_outputs([*inputs, *others, *certain.files], [output])
@@ -176,9 +176,9 @@ def _report_as_a_run(
     _check_audit(options["audit"], layers)
     done = job.fit((layers, known))
     latest = project.store.latest if project.is_of_last_version() else None
-    told = options | {"known": known, "version": None if latest is None else latest.number, "quiet": quiet}
+    chosen = options | {"known": known, "version": None if latest is None else latest.number, "quiet": quiet}
     with tells_of_another_fit(project.store):
-        make_report(done.fitted, None, output, inputs=job.inputs, **told)
+        make_report(done.fitted, None, output, inputs=job.inputs, **chosen)
     return layers
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -22,22 +21,10 @@ if TYPE_CHECKING:
     from quorate.result.result import Accepted, Result
     from quorate.result.sources import Sources
 
-__all__ = [
-    "Summary",
-    "acceptance",
-    "accepted_record",
-    "agreement_in_words",
-    "ambiguity_summary",
-    "fit_summary",
-    "layers_summary",
-    "predict_summary",
-]
-
 _Consensus = TypeVar("_Consensus", "Result", "LayeredResult")
 _NEARLY = 0.005  # a recall that is reached, but for rounding
 _NOTE, _WARNING = "note: ", "warning: "
-_UNCHECKED = "F1 unknown without a check (quorate audit)"
-_CHECKED_FIRST = 30  # documents that an audit begins with
+_UNWRITTEN = "quorate audit plan draws documents to check from a consensus in JSONL (-o consensus.jsonl)"
 _FEW = 2  # groups of duplicates that are named
 
 
@@ -86,18 +73,19 @@ def fit_summary(
     ``written`` are the files by what is in them: ``consensus`` first, which may be ``-``, then others. F1 is known by
     gold, or by an audit: ``audited``.
     """
-    from quorate.evaluate.describe import agreement_of, f1_by_gold
+    from quorate.evaluate.describe import KnownF1, agreement_of, f1_by_gold, how_good, score_of
 
     result, n_known = _written_of(model.result_, accepted), int(model.meta_["known"])
-    places, agreement = _places(written), agreement_of(result)
-    f1 = audited if n_known else audited or f1_by_gold(result)
+    places, agreement, calibration = _places(written), agreement_of(result), getattr(model, "calibration_", None)
+    f1 = audited or (KnownF1.of_check(calibration and calibration.correction) if n_known else f1_by_gold(result))
     answer = [*_acceptance(accepted, places.get("review", "")), _headline(result, method)]
-    known = _known_so_far(agreement, f1, _to_know(result, places) if written else None)
+    to_know = _to_know(result, places, accepted) if written else ""
+    known = how_good(agreement, f1, to_know, of=score_of(result))
     answer += [known, *_written(places), *_dial(result)]
     if shares:
         answer += ambiguity_summary(result.ambiguity)
     notes = [
-        *_known(result, n_known, getattr(model, "calibration_", None)),
+        *_known(result, n_known, calibration),
         *_read(result),
         *_alone(model),
         *_changed(result.sources),
@@ -105,7 +93,7 @@ def fit_summary(
     ]
     record: dict[str, Any] = {"method": method} | _counts(result)
     record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
-    record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": accepted_record(accepted)}
+    record |= {"expected": _expected(result), "accepted": accepted_record(accepted)}
     record |= {"ambiguous": result.ambiguity.share if shares else None}
     record |= {"known_tokens": n_known, "repaired_tags": result.repaired, "written": places}
     record |= {"settings": dict(result.settings_)} | _how(model)
@@ -127,16 +115,17 @@ def layers_summary(
     shares: bool = False,
 ) -> Summary:
     """The same of all layers together, and of each."""
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_of, f1_by_gold, how_good
 
     result, places = _written_of(fitted.result_, accepted), _places(written)
-    agreement = agreement_of(result)
+    agreement, n_known = agreement_of(result), any(one.meta_["known"] for one in fitted.models_.values())
+    f1 = audited if n_known else audited or f1_by_gold(result)
     answer = _acceptance(accepted, places.get("review", ""))
     answer += [_headline(result, method, f" in {counted(len(result.layers), 'layer')}")]
-    known = _known_so_far(agreement, audited, _to_know(result, places))
+    known = how_good(agreement, f1, _to_know(result, places, accepted))
     answer += [known, *_written(places)]
     record: dict[str, Any] = {"method": method, "documents": len(result), "spans": sum(map(len, result.spans))}
-    record |= {"agreement": agreement, "f1": None if audited is None else audited._asdict()}
+    record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
     record |= {"accepted": accepted_record(accepted), "written": places}
     parts = {name: fit_summary(model, method, {}, shares=shares) for name, model in fitted.models_.items()}
     return _with_layers(answer, record, parts)._replace(known=known)
@@ -144,27 +133,27 @@ def layers_summary(
 
 def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str | None]) -> Summary:
     """What was combined, and whom the model had not met."""
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_of, f1_by_gold, how_good
 
     if result.single is not None:
         return _predicted(result.single, model, written)
     places = _places(written)
     combined = f"{counted(len(result), 'document')} combined in {counted(len(result.layers), 'layer')}"
-    agreement = agreement_of(result)
-    answer = [combined, _known_so_far(agreement, None, _to_know(result, places)), *_written(places)]
+    agreement, f1 = agreement_of(result), f1_by_gold(result)
+    answer = [combined, how_good(agreement, f1, _to_know(result, places)), *_written(places)]
     record: dict[str, Any] = {"model": model, "documents": len(result), "spans": sum(map(len, result.spans))}
-    record |= {"agreement": agreement}
+    record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
     parts = {name: _predicted(one, model, {}) for name, one in result.layers.items()}
     return _with_layers(answer, record | {"written": places}, parts)
 
 
 def _predicted(result: Result, model: str, written: Mapping[str, str | None]) -> Summary:
-    from quorate.evaluate.describe import agreement_of, f1_by_gold
+    from quorate.evaluate.describe import agreement_of, f1_by_gold, how_good, score_of
     from quorate.formats.notes import people
 
     places, agreement, f1 = _places(written), agreement_of(result), f1_by_gold(result)
     answer = [f"{counted(len(result), 'document')} combined"]
-    answer += [_known_so_far(agreement, f1, _to_know(result, places) if written else None)]
+    answer += [how_good(agreement, f1, _to_know(result, places) if written else "", of=score_of(result))]
     answer += [*_written(places), *_dial(result)]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     notes = []
@@ -173,7 +162,7 @@ def _predicted(result: Result, model: str, written: Mapping[str, str | None]) ->
     notes += _read(result)
     record: dict[str, Any] = {"model": model} | _counts(result) | {"strangers": strangers}
     record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
-    record |= {"expected": result.expected if _is_dialled(result) else None}
+    record |= {"expected": _expected(result)}
     record |= {"repaired_tags": result.repaired, "written": places}
     return Summary(answer, notes, [f"{_size(result)}, model {model}"], record)
 
@@ -204,23 +193,16 @@ def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str) -
         return _guarantee_of_spans(accepted)
     if isinstance(accepted, Guaranteed):
         return _guarantee(accepted, review)
-    if not accepted.documents:
-        everything = f"all of them ({counted(len(accepted.review), 'document')}) are in {review}"
-        return [f"no document is above the cut: {everything} (ask for less, or for single spans with --precision)"]
-    kept, every = len(accepted.documents), len(accepted.documents) + len(accepted.review)
+    kept, left = len(accepted.documents), len(accepted.review)
+    if not kept:
+        return [f"no document accepted, all {left:,} are in {review} (ask for less, or keep single spans: --precision)"]
+    if not left:
+        enough = f"their spans are expected to be {100 * accepted.precision:.1f} % right, by confidence"
+        return [f"all {counted(kept, 'document')} accepted, {review} is empty: {enough} (to review some, ask for more)"]
     return [
-        f"{kept:,} of {every:,} documents are at or above the cut, {len(accepted.review):,} below it are in {review}",
-        f"the cut is a mean confidence of {accepted.cut:.3f} in a document's spans: a ranking, not checked",
+        f"{kept:,} of {kept + left:,} documents accepted, {left:,} to review in {review}",
+        f"the cut is at a mean confidence of {accepted.cut:.3f} in a document's spans: a ranking, not checked",
     ]
-
-
-def agreement_in_words(agreement: float | None) -> str:
-    """Inter-annotator agreement, as every command has it.
-
-    >>> agreement_in_words(0.741), agreement_in_words(None)
-    ("agreement 0.74 (Krippendorff's alpha)", 'no agreement to measure')
-    """
-    return "no agreement to measure" if agreement is None else f"agreement {agreement:.2f} (Krippendorff's alpha)"
 
 
 def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
@@ -272,36 +254,27 @@ def _headline(result: Result | LayeredResult, method: str, how: str = "") -> str
     return f"{counted(len(result), 'document')} combined{'' if method == DEFAULT_METHOD else f' by {method}'}{how}"
 
 
-def _known_so_far(agreement: float | None, f1: KnownF1 | None, to_know: str | None) -> str:
-    """How far annotators agree, and F1, or what would measure it."""
-    known = agreement_in_words(agreement)
-    if f1 is not None:
-        return f"{known}; {f1}"
-    return known if to_know is None else f"{known}; {to_know}"
+def _to_know(result: Result | LayeredResult, places: Mapping[str, str], accepted: Any = None) -> str:
+    """What measures F1: an audit of a file of JSONL, of all documents or, if some were accepted, of those."""
+    from quorate.evaluate.describe import audit_command
 
-
-def _to_know(result: Result | LayeredResult, places: Mapping[str, str]) -> str:
-    """What is unknown, and the command that measures it; an audit is of spans, in a file of JSONL."""
-    tagset = getattr(result, "tagset", None)  # layers have spans
-    if tagset is not None and tagset.outside is None:
-        return "accuracy unknown without a check"
-    path = places.get("consensus", "")
-    if not path.endswith(".jsonl"):
-        return _UNCHECKED
-    checked = min(len(result), _CHECKED_FIRST)
-    return f"F1 unknown: quorate audit plan {shlex.quote(path)} -n {checked} -o audit.jsonl"
+    path, documents = places.get("consensus", ""), len(getattr(accepted, "documents", result))
+    if not documents:
+        path, documents = places.get("review", ""), len(result)
+    return audit_command(path, documents) if path.endswith(".jsonl") else _UNWRITTEN
 
 
 def _known(result: Result, n_known: int, calibration: Calibration | None) -> list[str]:
     """What came of known labels, or of gold that was not used."""
     from quorate.formats.notes import some
-    from quorate.result.checked import checked_sentences
+    from quorate.result.checked import checked_in_words
 
     if not n_known:
         unused = "note: the gold in the input was not used (--known inline uses it)"
         return [unused] if result.corpus.has_gold else []
     notes = [f"note: {counted(n_known, 'token has a known label', 'tokens have known labels')}"]
-    notes += [f"{_NOTE}{one}" for one in checked_sentences(calibration.correction if calibration else None)]
+    if calibration is not None and calibration.correction is not None:
+        notes.append(f"{_NOTE}{checked_in_words(calibration.correction)}")
     voted = result.corpus.tagset(result.tagset.scheme).labels
     only_known = [label for label in result.tagset.labels if label not in voted]
     if only_known:
@@ -328,15 +301,18 @@ def _meant(labels: Iterable[str], used: Iterable[str]) -> str:
 
 def _read(result: Result) -> list[str]:
     """What was odd in what was read."""
+    from quorate.evaluate.describe import mostly_null
     from quorate.formats.notes import people, some
 
     notes = []
     idle = [row.name for row in result.annotators if not row.n_labels > 0]
     if idle and result.trace is not None:
         notes.append(f"warning: no label by {people(idle)}")
-    bare = result.corpus.unannotated()
+    bare = [name for name in result.corpus.unannotated() if result.corpus[name].tokens]
     if bare:
         notes.append(f"warning: no annotator for {some(bare)}: tagged from the text alone")
+    if null := mostly_null(result.corpus):
+        notes.append(f"note: {null}")
     if result.repaired:
         notes.append(f"note: {repaired(result.repaired)}")
     return notes + [f"note: {note}" for note in result.corpus.notes]
@@ -344,11 +320,11 @@ def _read(result: Result) -> list[str]:
 
 def _alone(model: BSC | CRFMA | MajorityVote) -> list[str]:
     """Whom nobody can judge."""
-    from quorate.estimators.comparison import compared_with_nobody, not_judged
+    from quorate.estimators.comparison import compared_with_nobody, hardly_overlap, not_judged, too_little_overlap
 
-    alone = compared_with_nobody(model)
+    alone, apart = compared_with_nobody(model), too_little_overlap(model)
     if not alone:
-        return []
+        return [f"{_NOTE}{hardly_overlap(apart)}"] if apart else []
     changed = [
         one
         for one in model.result_
@@ -408,6 +384,10 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
         tokens, spans = (f"{exponent:.2f}" for exponent in calibration[:2])
         calibrated = f"calibrated on held-out annotators (exponents: tokens {tokens}, spans {spans})"
         lines.append(f"confidence {calibrated if result.settings_['calibrate'] else 'as the model states it'}")
+        if calibration.matched is not None:
+            lines.append(
+                f"held-out annotators marked {100 * calibration.matched:.0f} % of the consensus's spans just so"
+            )
     return [*lines, *_tagger_rounds(model)]
 
 
@@ -449,8 +429,10 @@ def accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) ->
 
 
 def _how_many(accepted: Guaranteed, review: str) -> str:
-    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
-    return f"{kept:,} of {all_of_them:,} documents accepted, {len(accepted.review):,} to look at in {review}"
+    kept, left = len(accepted.documents), len(accepted.review)
+    if not left:
+        return f"all {counted(kept, 'document')} accepted, {review} is empty"
+    return f"{kept:,} of {kept + left:,} documents accepted, {left:,} to review in {review}"
 
 
 def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
@@ -475,6 +457,11 @@ def _is_dialled(result: Result) -> bool:
     return any(result.settings_.get(dial) is not None for dial in ("precision", "recall"))
 
 
+def _expected(result: Result) -> dict[str, float] | None:
+    """What the consensus expects of itself, for those who asked for it by a dial."""
+    return {name: getattr(result.expected, name) for name in ("precision", "recall")} if _is_dialled(result) else None
+
+
 def _dial(result: Result) -> list[str]:
     """What came of a precision or a recall that was asked for."""
     if not _is_dialled(result):
@@ -482,7 +469,8 @@ def _dial(result: Result) -> list[str]:
     precision, recall = result.settings_.get("precision"), result.settings_.get("recall")
     spans, expected = result.n_spans, result.expected
     found = counted(spans, "span")
-    what = f"{found}, expected precision {round(expected.precision, 3):g}, recall {round(expected.recall, 3):g}"
+    shares = f"expected precision {round(expected.precision, 3):g}, expected recall {round(expected.recall, 3):g}"
+    what = f"{found}, {shares} (an estimate of the model)"
     if precision is not None:
         if not spans:
             return [f"no span is sure enough for an expected precision of {precision:g}: none is given (ask for less)"]

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from quorate.evaluate.compare import Comparison, Scores
     from quorate.evaluate.metrics import PRF, ErrorKinds, Interval
 
-__all__ = [
-    "comparison_table",
-    "error_table",
-    "number",
-    "parts_that_fit",
-    "plain",
-    "points",
-    "print_errors",
-    "print_json",
-    "print_scores",
-    "print_table",
-    "table_of",
-]
-
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number, or a dash where there is none."""

@@ -6,8 +6,6 @@ import os
 import re
 from typing import TextIO
 
-__all__ = ["escaped", "width_of", "wrapped"]
-
 _USUAL_WIDTH = 80
 
 # Control characters, what ends a line, what turns the direction of writing around, and halves of characters, which
@@ -28,9 +26,9 @@ def width_of(stream: TextIO) -> int | None:
     """How many columns the terminal has that a stream goes to; ``None`` where it goes to a file or into a pipe."""
     if not stream.isatty():
         return None
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
     try:
         return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
     except OSError:

@@ -15,7 +15,7 @@ from quorate.cli.layers import by_layer, documents_for, loaded
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
 from quorate.cli.project_run import NO_MODEL, Project, model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
-from quorate.cli.summaries import Summary, agreement_in_words
+from quorate.cli.summaries import Summary
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
 from quorate.model.settings import WRITTEN
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 _ENDING = ".quorate"
 _NO_INPUT = "nothing to update with (give files with new labels, or known ones with --known FILE)"
+
+
+_STRANGE = (
+    "warning: the input has no annotator and no document of the model: is it of another crowd? (the model has "
+    "both now; to undo that, combine its own inputs again)"
+)
 
 
 @app.command(
@@ -93,7 +99,7 @@ def update(
     """
     writing.check()
     check_json(as_json, writing.output)
-    model, files, known = _told_apart(context, model, inputs, known)
+    model, files, known = _sorted_out(context, model, inputs, known)
     of_project = model is None and not typed(context, "known")
     certain = KnownLabels(context, known, files, reading.options["max_size"], others=of_project)
     if not files and not certain.files:
@@ -109,27 +115,27 @@ def update(
     ):
         fitted = _loaded(path).set_params(n_jobs=threads, **given.anew())
         layers, labels = _read(fitted, files, certain, reading)
+        strange = _strange(fitted, layers.corpus)
         fitted.update(layers, known=labels, passes=passes)
         result = _part_of(fitted.result_, layers.corpus) if only_new else fitted.result_
         not_written = writing.write(result.single or result, quiet=quiet)
-        done = [one.updated_ for one in _parts(fitted).values()]
-        changed = any(one.new or one.changed for one in done) or bool(passes) or without_documents
+        changed = bool(passes) or without_documents or any(map(_is_changed, _parts(fitted).values()))
         if place is not None and (save is not None or changed):
             for one in fitted.models_.values():
                 one.meta_["inputs"] |= certain.digests
             _whole(fitted).save(place, documents=not without_documents)
-    told = [*_summary(fitted, layers.corpus), *not_written] if as_json or not quiet else []
+    lines = [*_summary(fitted, layers.corpus), *strange, *not_written] if as_json or not quiet else []
     if as_json:
-        print_json(Summary([], told, [], _record(fitted, place)).as_json())
+        print_json(Summary([], lines, [], _record(fitted, place)).as_json())
     elif not quiet:
-        say(told)
+        say(lines)
         if place is None:
             say(["note: the model of the last version stays as it is (--save keeps the new one)"])
         if writing.output != "-":
             say([f"written to {writing.output}" + ("" if place is None else f" (model: {place})")])
 
 
-def _told_apart(
+def _sorted_out(
     context: typer.Context, first: str | None, inputs: list[str] | None, known: list[str] | None
 ) -> tuple[str | None, list[str], list[str] | None]:
     """The model, the inputs and what is known: in a project the model may be left out, and what is none is an input.
@@ -161,6 +167,20 @@ def _loaded(path: str) -> LayeredModel:
     if not all(isinstance(one, Updates) for one in fitted.models_.values()):
         raise SettingsError(f"{path}: a model of this kind cannot go on with new labels (fit it again)")
     return fitted
+
+
+def _is_changed(model: BSC) -> bool:
+    return bool(model.updated_.new or model.updated_.changed)
+
+
+def _strange(fitted: LayeredModel, corpus: Corpus) -> list[str]:
+    """A warning if the model, before its update, knows no annotator and no document of the input."""
+    names, ids = set(corpus.annotators), {document.id for document in corpus}
+    for one in _parts(fitted).values():
+        names.difference_update(one.annotators_.names)
+        ids.difference_update(kept.id for kept in (one.kept_documents() if one.has_documents else ()))
+    is_other = len(corpus) > 0 and (len(names), len(ids)) == (len(corpus.annotators), len(corpus))
+    return [_STRANGE] if is_other else []
 
 
 def _parts(fitted: LayeredModel) -> dict[str, BSC]:
@@ -228,7 +248,7 @@ def _read(
 
 def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
     """What was new, how far annotators agree on all of it, and what the user should know."""
-    from quorate.evaluate.describe import agreement_of
+    from quorate.evaluate.describe import agreement_in_words, agreement_of
 
     parts = _parts(fitted)
     lines = by_layer({name: [one.updated_.sentence()] for name, one in parts.items()})
@@ -244,9 +264,9 @@ def _record(fitted: LayeredModel, saved: str | None) -> dict[str, Any]:
 
     result, parts = fitted.result_, _parts(fitted)
     annotators = {name for one in parts.values() for name in one.annotators_.names}
-    told = {name: one.updated_._asdict() for name, one in parts.items()}
+    records = {name: one.updated_._asdict() for name, one in parts.items()}
     return {
-        **(next(iter(told.values())) if len(told) == 1 else {"layers": told}),
+        **(next(iter(records.values())) if len(records) == 1 else {"layers": records}),
         "documents": len(result),
         "annotators": len(annotators),
         "agreement": agreement_of(result),

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from quorate.corpus.records import Source, Tag
 from quorate.corpus.tags import OUTSIDE, find_spans, goes_on, marks_span
 
-__all__ = ["Decision", "LastWord", "Outcome", "Review", "by_reviewer", "last_words", "settle"]
-
 
 class Review(NamedTuple):
     """Who decided (``""``: nobody says), when, what they noted, and on which version of the consensus.
@@ -90,7 +88,7 @@ def last_words(decisions: Iterable[Decision]) -> dict[str, LastWord]:
     >>> last_words([ann, later])
     {'ann': LastWord(tags=('O', 'B-PER'), note='a name', revised=True)}
     """
-    return {name: _last_word(said) for name, said in by_reviewer(decisions).items()}
+    return {name: _last_word(given) for name, given in by_reviewer(decisions).items()}
 
 
 def settle(decisions: Sequence[Decision]) -> Outcome:
@@ -103,10 +101,10 @@ def settle(decisions: Sequence[Decision]) -> Outcome:
     >>> settle([ann, bob, Decision(("B-PER", "O", None), Source("c.jsonl", 1), Review("cat", adjudicated=True))])
     Outcome(tags=('B-PER', 'O', 'O'), disputed=(), revised=False)
     """
-    silent: tuple[Tag, ...] = (None,) * len(decisions[0].tags)
+    blank: tuple[Tag, ...] = (None,) * len(decisions[0].tags)
     adjudications = [one for one in decisions if one.review.adjudicated]
-    first = _together([one for one in decisions if not one.review.adjudicated], silent)
-    last = _together(adjudications, silent)
+    first = _together([one for one in decisions if not one.review.adjudicated], blank)
+    last = _together(adjudications, blank)
     tags = _overruled(first.tags, last.tags)
     open_still = {position for position in first.disputed if last.tags[position] is None}
     grown = _grown(open_still.union(last.disputed), [tags])
@@ -115,19 +113,19 @@ def settle(decisions: Sequence[Decision]) -> Outcome:
     return Outcome(known, tuple(sorted(disputed)), first.revised or last.revised)
 
 
-def _together(decisions: Sequence[Decision], silent: tuple[Tag, ...]) -> Outcome:
-    """What reviewers say who have the same rank; ``silent`` is what nobody says."""
+def _together(decisions: Sequence[Decision], blank: tuple[Tag, ...]) -> Outcome:
+    """What reviewers say who have the same rank; ``blank`` is what nobody says."""
     words = last_words(decisions).values()
     versions = [word.tags for word in words]
-    said = [{tag for tag in column if tag is not None} for column in zip(silent, *versions, strict=True)]
-    disputed = _grown({position for position, tags in enumerate(said) if len(tags) > 1}, versions)
-    tags = tuple(None if position in disputed else next(iter(tags), None) for position, tags in enumerate(said))
+    given = [{tag for tag in column if tag is not None} for column in zip(blank, *versions, strict=True)]
+    disputed = _grown({position for position, tags in enumerate(given) if len(tags) > 1}, versions)
+    tags = tuple(None if position in disputed else next(iter(tags), None) for position, tags in enumerate(given))
     return Outcome(tags, tuple(sorted(disputed)), any(word.revised for word in words))
 
 
-def _last_word(said: Sequence[Decision]) -> LastWord:
-    times = [(one.review.time, number) for number, one in enumerate(said) if one.review.time is not None]
-    ordered = [said[number] for _, number in sorted(times)] if len(times) == len(said) else said
+def _last_word(given: Sequence[Decision]) -> LastWord:
+    times = [(one.review.time, number) for number, one in enumerate(given) if one.review.time is not None]
+    ordered = [given[number] for _, number in sorted(times)] if len(times) == len(given) else given
     tags, note, revised = ordered[0].tags, ordered[0].review.note, False
     for later in ordered[1:]:
         revised = revised or bool(_changed(tags, later.tags))

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from quorate.corpus.spans import Span
 
-__all__ = ["CONTINUED", "clash", "in_pieces", "is_continued", "joined", "whole_label"]
-
 CONTINUED = "…"
 """What follows the label of an entity's later pieces."""
 

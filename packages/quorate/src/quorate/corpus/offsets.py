@@ -15,8 +15,6 @@ from functools import lru_cache
 
 from quorate.corpus.spans import CharSpan
 
-__all__ = ["Ruler", "Unit", "are_alike", "find_units", "holds", "needs_unit", "ruler"]
-
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _LINE_END = re.compile("\r\n")
 

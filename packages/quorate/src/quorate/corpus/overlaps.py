@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from quorate.corpus.spans import CharSpan
 
-__all__ = ["MOST_DEEP", "Conflict", "OverlapRule", "Overlaps", "conflict", "part"]
-
 MOST_DEEP = 64
 """Spans of one annotator that may share a token, where nothing else is said: each needs a layer of its own."""
 Offsets = Sequence[tuple[int, int]]

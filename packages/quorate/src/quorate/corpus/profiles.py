@@ -14,17 +14,6 @@ from typing import Any
 from quorate.errors import InputError, SettingsError, did_you_mean
 from quorate.storage.files.atomic import written_whole
 
-__all__ = [
-    "Fields",
-    "Kind",
-    "Profile",
-    "gold_like",
-    "profile_fields",
-    "pseudonyms",
-    "read_map",
-    "read_profiles",
-]
-
 _MOST_TRUST = 1000.0
 _NAMES_OF_GOLD = {
     "gold", "goldlabel", "goldlabels", "goldtag", "goldtags", "goldstandard",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from quorate.formats.frames import CorpusTable
 
-__all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag", "hard_tags", "known_gold"]
-
 Tag = str | None
 """A tag, or ``None``: not seen."""
 
@@ -42,6 +40,21 @@ def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
     ('O', None, 'B-X')
     """
     return tuple([tag if tag is None or isinstance(tag, str) else _most_probable(tag) for tag in tags])
+
+
+def changed_tag(tag: Tag | SoftTag, change: Callable[[Tag], Tag]) -> Tag | SoftTag:
+    """A tag changed; of probabilities every tag, and those that become the same are added.
+
+    >>> changed_tag({"B-X": 0.5, "I-X": 0.25, "O": 0.25}, lambda tag: "O" if tag == "I-X" else tag)
+    {'B-X': 0.5, 'O': 0.5}
+    """
+    if tag is None or isinstance(tag, str):
+        return change(tag)
+    soft: dict[str, float] = {}
+    for name, probability in tag.items():
+        new = str(change(name))
+        soft[new] = soft.get(new, 0.0) + probability
+    return soft
 
 
 def _most_probable(tag: SoftTag) -> str:
@@ -97,8 +110,8 @@ class Document:
     def __repr__(self) -> str:
         head, cut = " ".join(self.tokens[:_WORDS_SHOWN]), "…" if len(self.tokens) > _WORDS_SHOWN else ""
         gold = ", gold" if self.gold is not None else ""
-        said = f"{counted(len(self.tokens), 'token')}, {counted(len(self.annotations), 'annotator')}{gold}"
-        return f"<Document {self.id!r}: {head + cut!r}, {said}>"
+        counts = f"{counted(len(self.tokens), 'token')}, {counted(len(self.annotations), 'annotator')}{gold}"
+        return f"<Document {self.id!r}: {head + cut!r}, {counts}>"
 
     def where(self, token: int | None = None) -> str:
         """Where this document, or one of its tokens, stands: for messages.
@@ -136,15 +149,14 @@ class Corpus:
     """Documents in their order, each with an id of its own.
 
     ``notes`` are sentences about what reading changed or found odd, ``digests`` the SHA-256 of each file read,
-    ``profiles`` what is known beforehand of some annotators. ``stands_alone``: read together with other files, these
-    documents would have the same ids, and their annotators the same profiles.
+    ``profiles`` what is known beforehand of some annotators. ``numbered``: some ids are only numbers that reading gave.
 
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
     >>> len(corpus), corpus.annotators, corpus.n_tokens
     (1, ('ann',), 2)
     """
 
-    stands_alone = True
+    numbered = False
 
     def __init__(
         self,

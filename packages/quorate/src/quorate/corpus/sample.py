@@ -9,8 +9,6 @@ from quorate.corpus.simulate import KINDS, crowd
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet
 
-__all__ = ["SAMPLE_CROWD", "sample", "sentences"]
-
 _TYPES = ("LOC", "ORG", "PER", "WORK")
 
 SAMPLE_CROWD: dict[str, str] = {

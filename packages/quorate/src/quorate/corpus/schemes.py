@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Invalid", "Scheme"]
-
 
 class Scheme(StrEnum):
     """How spans are written as tags.

@@ -194,9 +194,9 @@ def with_copies(corpus: Corpus, annotator: str, times: int = 5, *, jitter: float
     tagset = corpus.tagset()
     documents = []
     for document, rng in zip(corpus, np.random.default_rng(seed).spawn(len(corpus)), strict=True):
-        said = document.annotations.get(annotator)
-        copies = {} if said is None else {name: _jittered(said, tagset, jitter, rng) for name in names}
-        documents.append(replace(document, annotations={**document.annotations, **copies}))
+        sequence = document.annotations.get(annotator)
+        jittered = {} if sequence is None else {name: _jittered(sequence, tagset, jitter, rng) for name in names}
+        documents.append(replace(document, annotations={**document.annotations, **jittered}))
     profiles = corpus.profiles
     if annotator in profiles:
         profiles = profiles | dict.fromkeys(names, profiles[annotator])
@@ -204,10 +204,10 @@ def with_copies(corpus: Corpus, annotator: str, times: int = 5, *, jitter: float
 
 
 def _jittered(
-    said: Sequence[Tag | SoftTag], tagset: TagSet, jitter: float, rng: np.random.Generator
+    sequence: Sequence[Tag | SoftTag], tagset: TagSet, jitter: float, rng: np.random.Generator
 ) -> tuple[Tag | SoftTag, ...]:
     """What someone said, with a share of their spans spoiled (in the plain scheme, of their labels)."""
-    tags, given = hard_tags(said), list(said)
+    tags, given = hard_tags(sequence), list(sequence)
     if tagset.outside is None:
         for place in np.flatnonzero(rng.random(len(tags)) < jitter).tolist():
             if tags[place] is not None:

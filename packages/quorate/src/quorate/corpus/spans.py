@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["CharSpan", "Pieces", "Span", "merged"]
-
 Pieces = tuple[tuple[int, int], ...]
 """The pieces of a discontinuous span in their order, each with its start and its end (excluded)."""
 

@@ -16,8 +16,6 @@ from typing import NamedTuple, overload
 
 from quorate.errors import InputError
 
-__all__ = ["Offsets", "Places", "TokenPlace", "locate", "place_span", "tokenize"]
-
 Offsets = Sequence[tuple[int, int]]
 """For every token its first character, and the one after its last."""
 

@@ -25,11 +25,9 @@ from quorate.corpus.profiles import Profile
 from quorate.crowd.algebra import document_of, seen_pairs, token_of, with_annotator, with_likeliest_labels
 from quorate.crowd.crowd import AnnotatorPriors, Crowd
 from quorate.crowd.kernels import add_coverage
-from quorate.crowd.marked import counted, said_in
+from quorate.crowd.marked import counted, label_events
 from quorate.crowd.together import ENOUGH
 from quorate.errors import InputError
-
-__all__ = ["ENDS", "Abstaining", "Coverage", "account_for_abstaining", "coverage"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -68,9 +66,9 @@ def coverage(crowd: Crowd) -> Coverage:
     K, T = len(crowd.annotators), len(crowd.tagset.types)
     if crowd.tagset.outside is None or not K:
         return Coverage(np.ones(K), np.zeros(K))
-    said, alone = said_in(crowd), np.arange(K)
+    events, alone = label_events(crowd), np.arange(K)
     met, total, own = counted(
-        said, [(T, K), (T, K), (3, K)], lambda low, high, sums: add_coverage(said, alone, low, high, *sums)
+        events, [(T, K), (T, K), (3, K)], lambda low, high, sums: add_coverage(events, alone, low, high, *sums)
     )
     usual = met.sum() / total.sum() if total.sum() else 1.0
     share = ((met + _PRIOR * usual) / (total + _PRIOR))[total.sum(axis=1) > 0]
@@ -146,7 +144,7 @@ class Abstaining(NamedTuple):
         [-1, 0, -1, -1]
         """
         N = crowd.n_tokens
-        said, token, who = _marks(crowd)
+        events, token, who = _marks(crowd)
         marked = np.zeros(N, np.bool_)
         marked[token] = True
         goes_on = np.array([word in self.go_on for word in crowd.words] + [False])
@@ -157,7 +155,7 @@ class Abstaining(NamedTuple):
         for step in (-1, 1):
             beside = np.clip(token + step, 0, max(N - 1, 0))
             asked = (document[beside] == document[token]) & may_end[beside]
-            ends[_seen_by(said, beside[asked], who[asked])] = crowd.tagset.outside or 0
+            ends[_seen_by(events, beside[asked], who[asked])] = crowd.tagset.outside or 0
         return ends
 
 

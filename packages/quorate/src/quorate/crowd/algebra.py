@@ -20,34 +20,6 @@ from quorate.corpus.tags import TagSet
 from quorate.crowd.crowd import WORKED_OUT, Cells, Crowd
 from quorate.crowd.kernels import PairedEvents, events_of_cells, fill_pairs, kept_of_pairs, without_events
 
-__all__ = [
-    "Spans",
-    "count_pairs",
-    "document_of",
-    "document_of_events",
-    "events_of_document",
-    "first_votes",
-    "joined",
-    "label_counts",
-    "labels_of_spans",
-    "laid_end_to_end",
-    "marked_spans",
-    "number_pairs",
-    "only_documents",
-    "paired",
-    "ranges_of",
-    "seen_pairs",
-    "spans_of_path",
-    "token_of",
-    "token_of_events",
-    "with_annotator",
-    "with_likeliest_labels",
-    "without",
-    "without_pairs",
-    "worked_out_once",
-]
-
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Columns = TypeVar("Columns", bound=tuple[NDArray[Any], ...])

@@ -10,8 +10,6 @@ from quorate.crowd.correlated import Correlated, downweight_correlated
 from quorate.crowd.crowd import Crowd, Note
 from quorate.crowd.duplicates import Duplicates, merge_duplicates
 
-__all__ = ["CHANGES", "changed", "notes_from_plain", "plain_notes", "with_notes"]
-
 CHANGES: tuple[Callable[[Crowd], Crowd], ...] = (
     merge_duplicates,
     account_for_abstaining,

@@ -28,8 +28,6 @@ from quorate.crowd.crowd import Crowd
 from quorate.crowd.kernels import weigh_pairs
 from quorate.crowd.together import ENOUGH, Pairs, in_common
 
-__all__ = ["MUCH", "Correlated", "correlated", "downweight_correlated"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -21,20 +21,6 @@ from numpy.typing import NDArray
 from quorate.corpus.profiles import Profile
 from quorate.corpus.tags import TagSet
 
-__all__ = [
-    "WORKED_OUT",
-    "AnnotatorPriors",
-    "Cells",
-    "Crowd",
-    "CrowdWhenAsked",
-    "Events",
-    "Note",
-    "PartOnDisk",
-    "Shard",
-    "SlicesOnDisk",
-]
-
-
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 

@@ -18,8 +18,6 @@ from quorate.crowd.crowd import Cells, Crowd
 from quorate.crowd.lots import labels_of_pairs
 from quorate.crowd.together import ENOUGH, groups_of, in_common
 
-__all__ = ["Duplicates", "duplicates", "merge_duplicates"]
-
 Integers = NDArray[np.int64]
 
 _THE_SAME = 1 - 1e-9  # cosine of their spans, but for rounding

@@ -21,9 +21,6 @@ from quorate.crowd.crowd import Cells, Crowd, Events
 from quorate.crowd.kernels import Sequences, events_by_token, keys_by_token
 from quorate.errors import InputError
 
-__all__ = ["by_rule", "encode", "encode_known", "keys_of_codes", "label_before", "n_previous"]
-
-
 Ints = NDArray[np.int32]
 _PIECE = 1 << 16  # tags that are laid out at once: what that takes stays in a cache, and is not given back in between
 _LEAST_WEIGHT = 1e-9  # a pair less probable than this is left out

@@ -23,11 +23,8 @@ from quorate.crowd.algebra import (
     worked_out_once,
 )
 from quorate.crowd.crowd import Crowd, Note
-from quorate.crowd.kernels import add_alike, said_for_sure
+from quorate.crowd.kernels import add_alike, sure_events
 from quorate.crowd.lots import lots_of
-
-__all__ = ["MOST_FOLDS", "Habits", "HeldOut", "folds", "hold_out"]
-
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -162,7 +159,7 @@ def hold_out(crowd: Crowd, *, seed: int = 0, fold: int = 0, notes: Sequence[Note
     spans = marked_spans(crowd)
     span_pair = document_of(crowd, spans.start) * K + spans.who
     was_held = np.isin(span_pair, pair)
-    token, cell = said_for_sure(paired(crowd, seen_doc, seen_by), held)
+    token, cell = sure_events(paired(crowd, seen_doc, seen_by), held)
     rest = without_pairs(crowd, gone)
     doc_start = np.concatenate([[0], np.cumsum(np.diff(crowd.doc_start)[chosen])])
     shift = np.zeros(crowd.n_docs, np.int64)  # from tokens of the crowd to those of its chosen documents

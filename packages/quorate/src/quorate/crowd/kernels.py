@@ -7,28 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.tags import TagSet
 from quorate.model.kernels.native import native
-
-__all__ = [
-    "Marked",
-    "PairedEvents",
-    "Said",
-    "Sequences",
-    "add_alike",
-    "add_coverage",
-    "add_hashes",
-    "events_by_token",
-    "events_of_cells",
-    "fill_pairs",
-    "kept_of_pairs",
-    "keys_by_token",
-    "labels_of",
-    "marked_together",
-    "said_for_sure",
-    "weigh_pairs",
-    "without_events",
-]
 
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
@@ -47,13 +26,6 @@ class Sequences(NamedTuple):
     start: Ints
     annotator: Ints32
     of_document: Ints
-
-
-def labels_of(codes: Ints16, label_of: Ints16, start: Ints, tagset: TagSet) -> tuple[Ints16, int]:
-    """The label that each code stands for (below 0: missing), and how many of them break the scheme."""
-    labels, outside = np.empty_like(codes), -1 if tagset.outside is None else tagset.outside
-    allowed = np.ascontiguousarray(tagset.allowed)
-    return labels, read_labels(codes, label_of, start, allowed, tagset.allowed_last, outside, labels)
 
 
 def events_by_token(
@@ -106,19 +78,19 @@ class PairedEvents(NamedTuple):
     n_annotators: int
 
 
-def kept_of_pairs(said: PairedEvents, gone: Bools, left: int) -> tuple[Ints, Ints32, Floats]:
+def kept_of_pairs(events: PairedEvents, gone: Bools, left: int) -> tuple[Ints, Ints32, Floats]:
     """As :func:`without_events`, without those of some pairs; ``left`` are the events of the others."""
-    start, cell = np.empty_like(said.event_start), np.empty(left, np.int32)
-    kept = np.empty(left if len(said.weight) else 0)
-    keep_pairs(said, gone, start, cell, kept)
+    start, cell = np.empty_like(events.event_start), np.empty(left, np.int32)
+    kept = np.empty(left if len(events.weight) else 0)
+    keep_pairs(events, gone, start, cell, kept)
     return start, cell, kept
 
 
-def said_for_sure(said: PairedEvents, wanted: Bools) -> tuple[Ints, Ints32]:
+def sure_events(events: PairedEvents, wanted: Bools) -> tuple[Ints, Ints32]:
     """Token and cell of what some pairs said; of someone's probabilities, those above a half."""
-    found = find_pairs(said, wanted, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    found = find_pairs(events, wanted, np.zeros(0, np.int64), np.zeros(0, np.int32))
     token, cell = np.empty(found, np.int64), np.empty(found, np.int32)
-    find_pairs(said, wanted, token, cell)
+    find_pairs(events, wanted, token, cell)
     return token, cell
 
 
@@ -139,13 +111,6 @@ def events_of_cells(event_start: Ints, event_cell: Ints32, wanted: Bools) -> tup
     token, cell = np.empty(found, np.int64), np.empty(found, np.int32)
     find_events(event_start, event_cell, wanted, token, cell)
     return token, cell
-
-
-@native
-def read_labels(
-    codes: Ints16, label_of: Ints16, start: Ints, allowed: Bools, allowed_last: Bools, outside: int, labels: Ints16
-) -> int:
-    """:func:`labels_of`, into room that is given."""
 
 
 @native
@@ -187,31 +152,31 @@ def fill_keys(
 
 
 @native
-def add_hashes(said: PairedEvents, word: Ints32, label: Hashes, words: Hashes, told: Hashes) -> None:
-    """Adds hashes of each document's tokens to ``words [D]``, and to ``told`` those of what each pair said of them.
+def add_hashes(events: PairedEvents, word: Ints32, label: Hashes, words: Hashes, labels: Hashes) -> None:
+    """Adds hashes of each document's tokens to ``words [D]``, and to ``labels`` those of what each pair said of them.
 
     ``label``, a hash, is of cells.
     """
 
 
 @native
-def fill_pairs(said: PairedEvents, number: Ints32) -> None:
+def fill_pairs(events: PairedEvents, number: Ints32) -> None:
     """The number of every event's pair."""
 
 
 @native
-def weigh_pairs(said: PairedEvents, of_pair: Floats, weight: Floats) -> None:
+def weigh_pairs(events: PairedEvents, of_pair: Floats, weight: Floats) -> None:
     """The weight of every event, times that of its pair."""
 
 
 @native
-def keep_pairs(said: PairedEvents, gone: Bools, start: Ints, cell: Ints32, kept_weight: Floats) -> int:
+def keep_pairs(events: PairedEvents, gone: Bools, start: Ints, cell: Ints32, kept_weight: Floats) -> int:
     """:func:`kept_of_pairs`, into room that is given; returns how many events stay."""
 
 
 @native
-def find_pairs(said: PairedEvents, wanted: Bools, token: Ints, cell: Ints32) -> int:
-    """:func:`said_for_sure`, while there is room; returns how many events there are."""
+def find_pairs(events: PairedEvents, wanted: Bools, token: Ints, cell: Ints32) -> int:
+    """:func:`sure_events`, while there is room; returns how many events there are."""
 
 
 @native
@@ -242,7 +207,7 @@ def add_alike(
     """
 
 
-class Said(NamedTuple):
+class LabelEvents(NamedTuple):
     """Who said what: the events of a corpus, each of one label, and how labels make spans.
 
     ``annotator`` and ``label`` are those of every cell; ``in_span [J]``, ``continues [J, J]`` and ``type_of [J]`` are
@@ -260,7 +225,7 @@ class Said(NamedTuple):
 
 
 @native
-def add_coverage(said: Said, team: Ints, low: int, high: int, met: Floats, total: Floats, own: Floats) -> None:
+def add_coverage(events: LabelEvents, team: Ints, low: int, high: int, met: Floats, total: Floats, own: Floats) -> None:
     """Adds how much of what others marked in documents ``low`` to ``high`` each annotator marked too.
 
     To ``total [T, K]`` the marks of others, by type, in documents of which they labelled something, and to ``met``
@@ -290,18 +255,18 @@ class Marked(NamedTuple):
     first_own_span: Ints
 
 
-def marked_together(said: Marked, least: float) -> tuple[Ints, Ints, Floats, Floats]:
+def marked_together(events: Marked, least: float) -> tuple[Ints, Ints, Floats, Floats]:
     """Every two annotators with at least so many spans where both looked: the mean of those, and how many both marked.
 
     It is the geometric mean of what one marked there and what the other did.
     """
     nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-    n = find_together(said, least, *nothing)
+    n = find_together(events, least, *nothing)
     found = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n)
-    find_together(said, least, *found)
+    find_together(events, least, *found)
     return found
 
 
 @native
-def find_together(said: Marked, least: float, one: Ints, other: Ints, mean: Floats, both: Floats) -> int:
+def find_together(events: Marked, least: float, one: Ints, other: Ints, mean: Floats, both: Floats) -> int:
     """:func:`marked_together`, while there is room; returns how many pairs of annotators there are."""

@@ -16,8 +16,6 @@ from quorate.crowd.algebra import paired, seen_pairs, worked_out_once
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.kernels import add_hashes
 
-__all__ = ["Lots", "hashed", "labels_of_pairs", "lots_of"]
-
 Hashes = NDArray[np.uint64]
 
 

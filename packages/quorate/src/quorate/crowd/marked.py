@@ -10,21 +10,19 @@ from numpy.typing import NDArray
 
 from quorate.crowd.algebra import with_likeliest_labels
 from quorate.crowd.crowd import Crowd
-from quorate.crowd.kernels import Said
+from quorate.crowd.kernels import LabelEvents
 from quorate.model.kernels.cores import available_threads, balanced, in_order
-
-__all__ = ["counted", "said_in"]
 
 Floats = NDArray[np.float64]
 _LEAST_EVENTS = 1 << 16  # that a piece has, of which there are so many at most
 _MOST_PIECES = 64
 
 
-def said_in(encoded: Crowd) -> Said:
+def label_events(encoded: Crowd) -> LabelEvents:
     """What was said, as kernels take it; of someone's probabilities, the likeliest label."""
     tagset, one_label = encoded.tagset, with_likeliest_labels(encoded)
     cells = one_label.cells
-    return Said(
+    return LabelEvents(
         one_label.doc_start,
         one_label.event_start,
         one_label.event_cell,
@@ -37,7 +35,7 @@ def said_in(encoded: Crowd) -> Said:
 
 
 def counted(
-    said: Said, shapes: Sequence[tuple[int, ...]], add: Callable[[int, int, list[Floats]], None]
+    events: LabelEvents, shapes: Sequence[tuple[int, ...]], add: Callable[[int, int, list[Floats]], None]
 ) -> list[Floats]:
     """Counts of these shapes; ``add`` adds to some those of the documents from one number to before another."""
     totals = [np.zeros(shape) for shape in shapes]
@@ -47,7 +45,7 @@ def counted(
         add(*documents, sums)
         return sums
 
-    cuts = balanced(said.doc_start, _n_pieces(len(said.event_cell), sum(total.size for total in totals)))
+    cuts = balanced(events.doc_start, _n_pieces(len(events.event_cell), sum(total.size for total in totals)))
     for sums in in_order(piece, pairwise(cuts.tolist()), available_threads()):
         for total, each in zip(totals, sums, strict=True):
             total += each

@@ -13,8 +13,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Shape", "shape_of", "shapes_of"]
-
 
 class Shape(IntEnum):
     """The ways a word can be written."""

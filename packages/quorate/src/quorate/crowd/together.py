@@ -12,8 +12,6 @@ from quorate.crowd.algebra import document_of, marked_spans, seen_pairs
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.kernels import Marked, marked_together
 
-__all__ = ["ENOUGH", "Pairs", "groups_of", "in_common"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from quorate.errors import InputError
 from quorate.formats.opened import check_unpacked
 from quorate.limits import MAX_SIZE
 
-__all__ = ["digest_of", "tar_files", "text_of", "zip_files"]
-
 
 def zip_files(archive: str | Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
     """The content of every file in a zip archive whose name is wanted."""

@@ -21,8 +21,6 @@ from quorate.datasets.archives import digest_of, text_of, zip_files
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
 
-__all__ = ["read_ner"]
-
 _MEMBER = re.compile(r"(?:.*/)?(val|test)/(?:ground_truth|mturk_train_data/([^/]+))/([^/]+)\.txt")
 _SPLITS = {"val": "dev", "test": "test"}  # in the order of the documents
 _TAGS = {tag: tag for tag in TagSet.of_types(Scheme.BIO, ["LOC", "MISC", "ORG", "PER"]).labels}

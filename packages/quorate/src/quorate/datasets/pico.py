@@ -22,8 +22,6 @@ from quorate.datasets.pico_tokens import PicoTokenizer
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
 
-__all__ = ["read_pico"]
-
 _, _BEGIN, _INSIDE = TagSet.of_types(Scheme.BIO, ["P"]).labels
 _CROWD = {
     folder: f"annotations/{folder}/PICO-annos-crowdsourcing.json" for folder in ("acl17-test", "train", "test", "dev")

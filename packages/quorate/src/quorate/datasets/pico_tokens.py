@@ -13,8 +13,6 @@ from string import ascii_lowercase
 
 from quorate.corpus.tokens import Offsets
 
-__all__ = ["PicoTokenizer"]
-
 _QUOTES = "'\"”“`‘´’‚,„»«"
 _MARKS = r"…,:;!?¿¡()\[\]{}<>_#*&·" + _QUOTES
 _SIGNS = "¦©®°™"

@@ -18,9 +18,6 @@ from quorate.model.prepared import Known
 from quorate.model.settings import GONE, check_number
 from quorate.result.result import Result
 
-__all__ = ["Estimator", "ProgressCallback", "checked_threads", "meta_of"]
-
-
 ProgressCallback = Callable[[loop.Progress], None]
 _WITH_OPTIONS = {"fit", "combine", "update", "save"}  # methods that say what may be meant by an option they have not
 

@@ -35,8 +35,6 @@ from quorate.storage import model_files
 from quorate.taggers import TaggerChoice, tagger_name
 from quorate.taggers.loop import TAGGER, TaggerRound, joined_fit
 
-__all__ = ["BSC"]
-
 
 class BSC(Estimator):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.

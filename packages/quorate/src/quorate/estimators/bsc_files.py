@@ -36,8 +36,6 @@ from quorate.storage.model_documents import kept_documents, packed_documents
 if TYPE_CHECKING:
     from quorate.estimators.bsc import BSC
 
-__all__ = ["loaded", "stored"]
-
 Arrays = dict[str, NDArray[Any]]
 
 _WORDS, _ROWS, _GAVE = "words", "rows", "gave"
@@ -133,23 +131,23 @@ def _restored_fit_state(
     head: model_files.CombinationHead, arrays: Arrays, state: Fitted, summary: NDArray[np.float64]
 ) -> FitState:
     """What :func:`_stored_fit_state` stored; where documents were left out, ``summary`` is what is known of each."""
-    told = head.get("documents")
-    if told is None:
+    stored_documents = head.get("documents")
+    if stored_documents is None:
         return FitState(whole=False, earlier=summary, decided=frozenset(head.get("decided", ())))
     packed = model_files.under("documents", arrays)
-    names = {"tags": told["tags"], "splits": told["splits"]}
+    names = {"tags": stored_documents["tags"], "splits": stored_documents["splits"]}
     corpus, known = kept_documents(names, packed, state.words, state.names, len(state.tagset.labels))
-    came_from, n_sources = packed.get("came_from", np.zeros(0, np.int16)), told["sources"]
+    came_from, n_sources = packed.get("came_from", np.zeros(0, np.int16)), stored_documents["sources"]
     if came_from.shape != (len(corpus),) or came_from.max(initial=-1) >= n_sources or came_from.min(initial=-1) < -1:
         raise ValueError("array 'came_from' of its documents is damaged: numbers that are not one each")
     models = []
-    for n in range(n_sources + told["before"]):
+    for n in range(n_sources + stored_documents["before"]):
         own = _whole(model_files.under(f"source{n}", arrays), state.model)
         models.append(_restored(state, own))
     return FitState(
         fitted_to=(corpus, corpus.starts, known),
         source={corpus.id_of(int(d)): models[came_from[d]] for d in np.flatnonzero(came_from >= 0)},
-        before=models[-1] if told["before"] else None,
+        before=models[-1] if stored_documents["before"] else None,
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from quorate.corpus.records import Corpus
+from quorate.corpus.tags import TagSet
 from quorate.estimators.updating import FitState
 from quorate.model.engines.factory import Engines
 from quorate.model.fit import Fitted
@@ -13,9 +14,8 @@ from quorate.model.history import Past
 from quorate.model.prepared import Known
 from quorate.model.settings import Settings
 from quorate.result.result import Result
+from quorate.result.sources import Sources
 from quorate.storage.model_files import Stored
-
-__all__ = ["Advises", "Explains", "FitsInPasses", "Remembers", "Saves", "Tunes", "Updates"]
 
 
 @runtime_checkable
@@ -95,6 +95,11 @@ class Remembers(Protocol):
     """
 
     _fit_state: FitState
+    tagset_: TagSet
+    sources_: Sources
+
+    def kept_documents(self) -> Corpus:
+        """The documents of the fit and of its updates."""
 
     @property
     def has_documents(self) -> bool:

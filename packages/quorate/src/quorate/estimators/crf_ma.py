@@ -44,8 +44,6 @@ from quorate.storage import model_files
 from quorate.taggers.exact_crf import Crf, train
 from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered
 
-__all__ = ["CRFMA"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -103,11 +101,11 @@ def _sequences(encoded: Crowd) -> tuple[Ints, Ints, Ints, NDArray[np.int32]]:
     if encoded.event_weight is None:
         code[place] = label
     else:
-        said, which = np.unique(place * J + label, return_inverse=True)
+        keys, which = np.unique(place * J + label, return_inverse=True)
         weight = np.bincount(which, encoded.event_weight)
-        order = np.lexsort((-weight, said // J))
-        first = order[np.unique(said[order] // J, return_index=True)[1]]
-        code[said[first] // J] = said[first] % J
+        order = np.lexsort((-weight, keys // J))
+        first = order[np.unique(keys[order] // J, return_index=True)[1]]
+        code[keys[first] // J] = keys[first] % J
         code = encoded.tagset.repaired(code.astype(np.int16), start).codes.astype(np.int32)
     return doc, annotator, start, code
 

@@ -24,8 +24,6 @@ from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.layers import LayeredResult
 from quorate.storage import model_files
 
-__all__ = ["KnownInLayers", "LayeredModel", "known_in", "restored_from"]
-
 KnownInLayers = Literal["inline"] | Mapping[str, Known] | None
 """Known labels: none, the documents' own gold, or by layer what a fit of it takes as known."""
 

@@ -9,9 +9,7 @@ from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
-from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
-
-__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
+from quorate.estimators.voting import AbstainVote, BestWorker, MajorityVote, SpanVote, WorstWorker
 
 
 class Method(NamedTuple):
@@ -46,7 +44,7 @@ METHODS: dict[str, Method] = {
         {},
     ),
     "mv": Method("majority vote on every token", MajorityVote, {}),
-    "silent-vote": Method("majority vote on every token, in which O is silence (for rules)", SilentVote, {}),
+    "mv-abstain": Method("majority vote on every token, in which O abstains (for rules)", AbstainVote, {}),
     "span-vote": Method("majority vote on every span: half must have marked exactly it", SpanVote, {}),
     "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
     "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),
@@ -107,6 +105,8 @@ METHODS: dict[str, Method] = {
 """The methods by name, as the command line has them."""
 
 
+_GONE = {"bsc-span": "'auto' has whole spans as evidence", "silent-vote": "it is called 'mv-abstain'"}
+
 DEFAULT_METHOD = "auto"
 """The method that is used unless another is named."""
 
@@ -123,8 +123,8 @@ def estimator(
     Traceback (most recent call last):
     quorate.errors.UnknownOptionError: estimator has no setting 'max_itre' (did you mean 'max_iter'?)
     """
-    if method == "bsc-span":
-        raise SettingsError("there is no method 'bsc-span' any more ('auto' has whole spans as evidence)")
+    if method in _GONE:
+        raise SettingsError(f"there is no method {method!r} any more ({_GONE[method]})")
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} ({did_you_mean(method, METHODS)})")
     _, kind, fixed = METHODS[method]

@@ -16,28 +16,11 @@ from quorate.errors import UnknownOptionError, knows_its_options
 from quorate.model.settings import GONE
 from quorate.taggers import TaggerChoice
 
-__all__ = [
-    "AnnotatorName",
-    "DecodeName",
-    "EngineChoice",
-    "FitSettings",
-    "InferenceName",
-    "InvalidName",
-    "MethodName",
-    "MethodSettings",
-    "SchemeName",
-    "StartName",
-    "TiesName",
-    "TokenDecodeName",
-    "TruthName",
-    "names_settings",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
 MethodName = Literal[
-    "auto", "mv", "silent-vote", "span-vote", "best-worker", "worst-worker", "ds", "ibcc", "mace",
+    "auto", "mv", "mv-abstain", "span-vote", "best-worker", "worst-worker", "ds", "ibcc", "mace",
     "hmm-crowd", "crf-ma", "bsc-acc", "bsc-spam", "bsc-cv", "bsc-cm", "bsc-seq", "bsc-cm-notext", "bsc-seq-notext",
     "bsc-cm-notrans", "bsc-seq-notrans",
 ]  # fmt: skip

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from quorate.estimators.base import ProgressCallback
     from quorate.model.loop import Progress
 
-__all__ = ["Report", "bar", "progress_bar", "shown"]
-
 Report = Callable[[int, int, str], None]
 """Told how much is done, of how much, and what there is to say of it."""
 

@@ -26,8 +26,6 @@ from quorate.model.fit import Fitted
 from quorate.model.settings import check_number
 from quorate.result.annotators import summarise
 
-__all__ = ["batches", "fit_stream"]
-
 _LOCAL_PASSES = 2
 
 

@@ -27,18 +27,6 @@ from quorate.model.prepared import check_corpus
 from quorate.model.settings import check_number
 from quorate.wording import counted
 
-__all__ = [
-    "FitState",
-    "Passes",
-    "Updated",
-    "changed_by",
-    "check_update",
-    "passes_over",
-    "update",
-    "updated_meta",
-]
-
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _LOCAL_PASSES = 3

@@ -18,8 +18,6 @@ from quorate.model.votes import Votes, majority, one_worker_a_document, silent_m
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
 
-__all__ = ["BestWorker", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"]
-
 
 class MajorityVote(Estimator):
     """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``random_state``.
@@ -98,20 +96,21 @@ class MajorityVote(Estimator):
         return None
 
 
-class SilentVote(MajorityVote):
-    """A vote on every token in which ``O`` is silence: of those who gave it another label, most decide.
+class AbstainVote(MajorityVote):
+    """A vote on every token in which ``O`` abstains: of those who gave it another label, most decide.
 
     t_n = argmax_{j≠O} Σ_k [c_nk = j], and ``O`` where the sum is 0 for all j; p(t_n = j) is the share among those who
-    spoke. In the plain scheme it is the vote on tokens. So votes are counted where annotators are labelling rules, in
-    Zhang, Yu, Li, Wang, Yang, Yang and Ratner, *WRENCH: A Comprehensive Benchmark for Weak Supervision*, NeurIPS 2021.
+    did not abstain. In the plain scheme it is the vote on tokens. So votes are counted where annotators are labelling
+    rules, in Zhang, Yu, Li, Wang, Yang, Yang and Ratner, *WRENCH: A Comprehensive Benchmark for Weak Supervision*,
+    NeurIPS 2021.
 
     >>> from quorate import Corpus, Document
     >>> rules = {"names": ("B-PER", "O", "O"), "towns": ("O", "O", "B-LOC"), "dates": ("O", "O", "O")}
-    >>> SilentVote().fit(Corpus([Document("1", ("Ada", "left", "Rome"), rules)])).result_[0].tags
+    >>> AbstainVote().fit(Corpus([Document("1", ("Ada", "left", "Rome"), rules)])).result_[0].tags
     ['B-PER', 'O', 'B-LOC']
     """
 
-    method = "silent-vote"
+    method = "mv-abstain"
 
     def __init__(
         self,
@@ -124,7 +123,7 @@ class SilentVote(MajorityVote):
         self.decode, self.invalid, self.scheme, self.n_jobs = decode, invalid, scheme, n_jobs
 
     def _vote(self) -> Callable[[Corpus, Crowd], Votes]:
-        """The vote of those who spoke."""
+        """The vote of those who do not abstain."""
         decode, threads = decode_of_tokens(self.decode), checked_threads(self.n_jobs)
         return lambda _, crowd: silent_majority(crowd, decode=decode, threads=threads)
 

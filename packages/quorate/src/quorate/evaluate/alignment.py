@@ -17,9 +17,6 @@ from quorate.corpus.tokens import Offsets
 from quorate.errors import InputError
 from quorate.wording import counted
 
-__all__ = ["COMPARED_BY_CHARACTERS", "Cut", "Pieces", "pieces", "spans_on_pieces", "tags_on_pieces"]
-
-
 COMPARED_BY_CHARACTERS = (
     "spans were compared by characters, tags on the pieces that both are made of, and scores of tokens' probabilities "
     "were left out"

@@ -21,13 +21,12 @@ from quorate.crowd.changes import changed
 from quorate.crowd.crowd import Crowd
 from quorate.errors import nearest
 from quorate.estimators.comparison import not_judged
+from quorate.evaluate.describe import mostly_null
 from quorate.formats.notes import people, some
 from quorate.formats.repeated import REPEATED
 from quorate.model.prepared import encoded_with
 from quorate.result.sources import Sources
 from quorate.wording import counted, person
-
-__all__ = ["Checked", "Numbers", "check"]
 
 _HANDFUL = 20
 _MOST_NAMED = 5  # labels in a sentence
@@ -108,6 +107,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
         *_thin_documents(corpus, seen_by),
         *_thin_annotators(crowd.annotators, labels),
+        *filter(None, [mostly_null(corpus)]),
         *_rare_labels(corpus, crowd, sources, seen_by, little),
         *_alone(corpus),
         *_separate_groups(corpus, crowd),
@@ -237,7 +237,7 @@ def _sentence_on_little(sources: Sources, little: Sequence[str]) -> Iterator[str
     if found:
         yield (
             f"{people(found, 5)} {'marks' if len(found) == 1 else 'mark'} little of what others mark, so that their O "
-            'says next to nothing (if they are rules, give them the "kind" rule: --annotators)'
+            'is weak evidence (if they are rules, give them the "kind" rule: --annotators)'
         )
 
 

@@ -24,22 +24,6 @@ from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = [
-    "Answers",
-    "Comparison",
-    "MethodScores",
-    "Scores",
-    "answers_of",
-    "compare",
-    "fit_and_test",
-    "methods_to_compare",
-    "read_answers",
-    "records_with_gold",
-    "score_answers",
-    "scored_positions",
-    "tallies_of",
-]
-
 Floats = NDArray[np.float64]
 Outcome = TypeVar("Outcome")
 

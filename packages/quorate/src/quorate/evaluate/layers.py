@@ -39,15 +39,6 @@ from quorate.formats.layers import Layers
 from quorate.formats.marked import Placed
 from quorate.result.layers import LayeredResult
 
-__all__ = [
-    "LayeredScores",
-    "compare_layers",
-    "gold_by_layer",
-    "laid_end_to_end",
-    "read_layered_answers",
-    "score_layers",
-]
-
 
 @dataclass(frozen=True)
 class LayeredScores:

@@ -22,8 +22,6 @@ from quorate.model.kernels.cores import available_threads
 from quorate.model.prepared import crowd_of
 from quorate.storage.work_log import Store
 
-__all__ = ["DEFAULT_GRID", "GOALS", "Trial", "Tuned", "tune"]
-
 DEFAULT_GRID: dict[str, tuple[float, ...]] = {
     "alpha0": (0.3, 1.0, 3.0),
     "epsilon0": (1.0, 10.0, 30.0, 100.0),

@@ -21,8 +21,6 @@ from quorate.corpus.tags import OUTSIDE, find_pieces, marks_span, tag_inside
 from quorate.corpus.tokens import Offsets
 from quorate.formats.mentions import Found, Mention, Page, Rewriting
 
-__all__ = ["Asked", "Listed", "end_of_thoughts", "understood"]
-
 
 class Asked(NamedTuple):
     """What a model was asked about: the text, its tokens, and the label, where it was asked for one alone."""
@@ -40,7 +38,7 @@ class Listed(NamedTuple):
     odd: int = 0
 
 
-Said = Listed | Found | None
+Reading = Listed | Found | None
 """Mentions to find, spans that are found, or ``None``: not understood."""
 
 _WORDS = ("text", "mention", "span", "word", "words", "token", "phrase", "name", "string", "entity")
@@ -91,7 +89,7 @@ def end_of_thoughts(answer: str) -> int:
     return 0 if thought is None else thought.end()
 
 
-def understood(answer: Any, asked: Asked) -> Said:
+def understood(answer: Any, asked: Asked) -> Reading:
     """What an answer says of a text.
 
     >>> text = Asked(Page("Ada Ng sang in Rome."), ((0, 3), (4, 6), (7, 11), (12, 14), (15, 19), (19, 20)))
@@ -107,15 +105,15 @@ def understood(answer: Any, asked: Asked) -> Said:
     return _of_text(answer, asked) if isinstance(answer, str) else _of_value(answer, asked)
 
 
-def _of_text(answer: str, asked: Asked) -> Said:
+def _of_text(answer: str, asked: Asked) -> Reading:
     return _first(_readings(answer[end_of_thoughts(answer) :].strip(), asked))
 
 
-def _first(readings: Iterator[Said]) -> Said:
-    return next((said for said in readings if said is not None), None)
+def _first(readings: Iterator[Reading]) -> Reading:
+    return next((reading for reading in readings if reading is not None), None)
 
 
-def _readings(text: str, asked: Asked) -> Iterator[Said]:
+def _readings(text: str, asked: Asked) -> Iterator[Reading]:
     """What a string may say, the surest first: as JSON, by what stands between fences, by its own words."""
     yield _of_value(_json(text), asked)
     for inner in reversed(_FENCE.findall(text)):
@@ -123,7 +121,7 @@ def _readings(text: str, asked: Asked) -> Iterator[Said]:
     yield from _readings_of_words(text, asked)
 
 
-def _readings_of_words(text: str, asked: Asked) -> Iterator[Said]:
+def _readings_of_words(text: str, asked: Asked) -> Iterator[Reading]:
     yield _of_value(_json(text), asked)
     marked = _inline(text, asked)
     if marked is not None:
@@ -166,10 +164,10 @@ def _json(text: str) -> Any:
         return None
 
 
-def _embedded(text: str, asked: Asked) -> Said:
+def _embedded(text: str, asked: Asked) -> Reading:
     """The last JSON in a string that is understood and says something; objects that are a mention each are one list."""
     decoder = json.JSONDecoder(strict=False)
-    said: list[Said] = []
+    reading: list[Reading] = []
     alone: list[Any] = []
     place = 0
     while (bracket := _BRACKET.search(text, place)) is not None:
@@ -185,16 +183,16 @@ def _embedded(text: str, asked: Asked) -> Said:
             if isinstance(value, dict) and _entry(value, asked.label) is not None:
                 alone.append(value)
             else:
-                said.append(_of_value(value, asked))
-    said.append(_of_value(alone, asked) if alone else None)
-    good = [one for one in said if one is not None]
+                reading.append(_of_value(value, asked))
+    reading.append(_of_value(alone, asked) if alone else None)
+    good = [one for one in reading if one is not None]
     if not good:
         first, last = _BRACKET.search(text), max(text.rfind("]"), text.rfind("}"))
         return None if first is None else _of_value(_json(text[first.start() : last + 1]), asked)
     return next((one for one in reversed(good) if not isinstance(one, Listed) or one.mentions), good[-1])
 
 
-def _of_value(value: Any, asked: Asked) -> Said:
+def _of_value(value: Any, asked: Asked) -> Reading:
     """What a JSON value says."""
     if isinstance(value, Mapping):
         return _of_object({str(key): each for key, each in value.items()}, asked)
@@ -203,7 +201,7 @@ def _of_value(value: Any, asked: Asked) -> Said:
     return _of_list(value, asked) if isinstance(value, list) else None
 
 
-def _of_object(value: dict[str, Any], asked: Asked) -> Said:
+def _of_object(value: dict[str, Any], asked: Asked) -> Reading:
     lower = {key.lower(): each for key, each in value.items()}
     words, tags = lower.get("tokens"), lower.get("tags", lower.get("labels"))
     if isinstance(words, list) and isinstance(tags, list):
@@ -232,18 +230,18 @@ def _holder(value: dict[str, Any], asked: Asked) -> Any:
     return None if isinstance(held, list) and is_words and asked.label is None else held
 
 
-def _by_label(value: dict[str, Any], asked: Asked) -> Said:
+def _by_label(value: dict[str, Any], asked: Asked) -> Reading:
     """Mentions under their labels; or labels under mentions, where the keys are words of the text."""
-    said = {label: each for label, each in value.items() if label.lower() not in _TALK and each is not None}
-    if said and all(isinstance(each, str) for each in said.values()):
-        keys = sum(bool(asked.page.places(label)) for label in said)
-        words = sum(bool(asked.page.places(each)) for each in said.values())
+    reading = {label: each for label, each in value.items() if label.lower() not in _TALK and each is not None}
+    if reading and all(isinstance(each, str) for each in reading.values()):
+        keys = sum(bool(asked.page.places(label)) for label in reading)
+        words = sum(bool(asked.page.places(each)) for each in reading.values())
         if not keys and not words:
             return None  # a message about something else
         if keys > words:
-            return _of_list([[words, label] for words, label in said.items()], asked)
+            return _of_list([[words, label] for words, label in reading.items()], asked)
     entries: list[Any] = []
-    for label, each in said.items():
+    for label, each in reading.items():
         for one in each if isinstance(each, list) else [each]:
             if not isinstance(one, str | dict):
                 return None
@@ -251,7 +249,7 @@ def _by_label(value: dict[str, Any], asked: Asked) -> Said:
     return _of_list(entries, asked)
 
 
-def _of_list(value: list[Any], asked: Asked) -> Said:
+def _of_list(value: list[Any], asked: Asked) -> Reading:
     if not value:
         return Listed([])
     if all(isinstance(each, str) for each in value):
@@ -271,7 +269,7 @@ def _is_tag(label: str) -> bool:
     return label == OUTSIDE or marks_span(label)
 
 
-def _of_strings(value: list[str], asked: Asked) -> Said:
+def _of_strings(value: list[str], asked: Asked) -> Reading:
     """Tags, one for each token; or words, where it is told what they are."""
     if any(map(_is_tag, value)) and len(value) == len(asked.tokens):
         places = list(asked.tokens)
@@ -376,7 +374,7 @@ class _Marked(NamedTuple):
     broken: list[str]
 
 
-def _of_tagged_words(words: Sequence[str], tags: Sequence[str], asked: Asked) -> Said:
+def _of_tagged_words(words: Sequence[str], tags: Sequence[str], asked: Asked) -> Reading:
     """Words with a tag each: all of the text's, or those alone that are marked."""
     ends: list[int] = []
     for word in words:
@@ -384,11 +382,11 @@ def _of_tagged_words(words: Sequence[str], tags: Sequence[str], asked: Asked) ->
     starts = [end - len(word) for end, word in zip(ends, words, strict=True)]
     marks = [CharSpan(starts[span.start], ends[span.end - 1], span.label) for span in find_pieces(_as_tags(tags))]
     marked = _Marked(" ".join(words), marks, [])
-    said = _rewritten(marked, asked)
-    return _listed(marked) if said is None and _is_list(marked, asked) else said
+    reading = _rewritten(marked, asked)
+    return _listed(marked) if reading is None and _is_list(marked, asked) else reading
 
 
-def _lines(text: str, asked: Asked) -> Said:
+def _lines(text: str, asked: Asked) -> Reading:
     """Lines of a word and its tag."""
     pairs = [(word, tag) for word, tag in _LINE.findall(text) if _is_tag(tag)]
     return _of_tagged_words([word for word, _ in pairs], [tag for _, tag in pairs], asked) if pairs else None

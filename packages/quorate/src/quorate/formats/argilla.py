@@ -19,8 +19,6 @@ from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 
-__all__ = ["read"]
-
 _DRAFTS = "{} {response that was not submitted was|responses that were not submitted were} skipped"
 _OTHER = "{} {answer|answers} to questions about something other than spans {was|were} skipped"
 

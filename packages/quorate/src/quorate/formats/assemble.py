@@ -10,7 +10,7 @@ from typing import NamedTuple
 from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Fields, Kind, Profile, gold_like, pseudonyms, read_profiles
-from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag, changed_tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError, nearest
@@ -32,8 +32,6 @@ from quorate.formats.notes import Notes, people, some
 from quorate.formats.opened import stem
 from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
 from quorate.wording import counted
-
-__all__ = ["Assembly", "Options"]
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,8 @@ class Assembly:
             # where a document's own spans do not tell what offsets count, the file's other documents choose among
             # the units that suit it
             if isinstance(made, Marked):
-                unit, told = votes.choose(made, units)
-                self.notes.count(_UNIT_UNKNOWN, not told)
+                unit, certain = votes.choose(made, units)
+                self.notes.count(_UNIT_UNKNOWN, not certain)
                 self._put(self._laid(made, unit), file, same)
             else:
                 self._put(made, file, same)
@@ -201,16 +199,16 @@ class Assembly:
     def _tell_columns(self) -> None:
         """Note the columns that are left out, and those that may be no annotator's, unless somebody said whose."""
 
-        def told(names: list[str]) -> str:
+        def listed(names: list[str]) -> str:
             return str(len(names)) if self.options.pseudonymise is not None else some(names)
 
         if self.notes.left_out:
-            self.notes.add(f"columns with no tags are left out: {told(list(self.notes.left_out))}")
+            self.notes.add(f"columns with no tags are left out: {listed(list(self.notes.left_out))}")
         changed = self.options.map_annotators
         names = [] if "*" in changed else [name for name in self.notes.doubtful if name not in changed]
         if names:
             self.notes.add(
-                f"columns whose labels nobody else uses, taken for annotators: {told(names)} (--map-annotators NAME= "
+                f"columns whose labels nobody else uses, taken for annotators: {listed(names)} (--map-annotators NAME= "
                 "leaves one out)"
             )
 
@@ -221,11 +219,11 @@ class Assembly:
             for item in self._items.values()
         ]
         if not self.numbered:
-            told = repeated_texts(document for document, _ in documents)
+            note = repeated_texts(document for document, _ in documents)
         else:  # what has no id of its own may come twice in a file, but not once in each of several
-            told = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
-        if told:
-            self.notes.add(told)
+            note = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
+        if note:
+            self.notes.add(note)
 
     def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
         """With new names for labels and annotators."""
@@ -313,7 +311,7 @@ class Assembly:
             }
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
         corpus = Corpus(documents, notes=notes, digests=digests, profiles=profiles)
-        corpus.stands_alone = not self.numbered and {*self._models, *self._profiles} <= names
+        corpus.numbered = self.numbered
         return corpus
 
 
@@ -351,23 +349,13 @@ def _only(document: Document, layer: Layer, layers: Mapping[str, Layer]) -> Docu
         return document
     labels = {label for _, label in layer.labels} if layer.depth == 0 else set()
 
-    def of_layer(tag: str) -> str:
-        return tag if whole_label(split_tag(tag)[1]) in labels else OUTSIDE
-
-    def hard(tag: Tag) -> Tag:
-        return None if tag is None else of_layer(tag)
-
-    def hard_or_soft(tag: Tag | SoftTag) -> Tag | SoftTag:
-        if not isinstance(tag, Mapping):
-            return hard(tag)
-        soft: dict[str, float] = {}
-        for name, probability in tag.items():
-            kept = of_layer(name)
-            soft[kept] = soft.get(kept, 0.0) + probability
-        return soft
+    def own(tag: Tag) -> Tag:
+        return tag if tag is None or whole_label(split_tag(tag)[1]) in labels else OUTSIDE
 
     return replace(
         document,
-        annotations={name: tuple(map(hard_or_soft, tags)) for name, tags in document.annotations.items()},
-        gold=None if document.gold is None else tuple(map(hard, document.gold)),
+        annotations={
+            name: tuple([changed_tag(tag, own) for tag in tags]) for name, tags in document.annotations.items()
+        },
+        gold=None if document.gold is None else tuple(map(own, document.gold)),
     )

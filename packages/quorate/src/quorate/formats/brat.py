@@ -22,8 +22,6 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import folder_written_whole
 
-__all__ = ["read", "write"]
-
 _OTHER_LINES = "{} {line|lines} about something other than spans {was|were} skipped"
 _PIECE = re.compile(r"(\d+) (\d+)")
 _NOT_IN_LABELS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")  # blanks part fields, and line ends would begin a line

@@ -34,8 +34,6 @@ from quorate.formats.pieces import CONTINUES, NOT_ALIKE, Joining
 from quorate.formats.zipped import members
 from quorate.storage.files.atomic import folder_written_whole
 
-__all__ = ["read", "write"]
-
 _NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
 _CUSTOM = ("webanno.custom.", "custom.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["as_cell", "as_text", "from_cell"]
-
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are wide forms of the first
 
 

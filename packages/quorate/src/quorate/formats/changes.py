@@ -6,13 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from quorate.corpus.discontinuous import CONTINUED, is_continued, whole_label
-from quorate.corpus.records import Document, SoftTag, Tag
+from quorate.corpus.records import Document, Tag, changed_tag
 from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import nearest
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
-
-__all__ = ["REPLACED", "LabelChanges", "not_met", "rename_annotators"]
 
 _EVERY_OTHER = "*"
 _DROPPED = "{} {label was|labels were} dropped by --map-labels"
@@ -65,7 +63,9 @@ class LabelChanges:
         if isinstance(item, Document):
             return replace(
                 item,
-                annotations={name: tuple(map(self._entry, tags)) for name, tags in item.annotations.items()},
+                annotations={
+                    name: tuple([changed_tag(tag, self.tag) for tag in tags]) for name, tags in item.annotations.items()
+                },
                 gold=None if item.gold is None else tuple(map(self.tag, item.gold)),
             )
         for marks in [*item.annotations.values(), *([] if item.gold is None else [item.gold])]:
@@ -77,15 +77,6 @@ class LabelChanges:
             self._notes.count(_DROPPED, len(marks) - len(kept))
             marks[:] = kept
         return item
-
-    def _entry(self, tag: Tag | SoftTag) -> Tag | SoftTag:
-        if not isinstance(tag, Mapping):
-            return self.tag(tag)
-        soft: dict[str, float] = {}
-        for name, probability in tag.items():
-            new = str(self.tag(name))
-            soft[new] = soft.get(new, 0.0) + probability
-        return soft
 
 
 def not_met(names: Mapping[str, str | None], met: Collection[str]) -> list[str]:
@@ -111,9 +102,9 @@ def rename_annotators(item: Document | Marked, names: Mapping[str, str | None], 
     {'ann': ('B-X',)}
     """
     annotations: dict[str, object] = {}
-    for name, said in item.annotations.items():
+    for name, labels in item.annotations.items():
         new = names[name] if name in names else names.get(_EVERY_OTHER, name)
         if new is not None:
             notes.count(REPLACED, new in annotations)
-            annotations[new] = said
+            annotations[new] = labels
     return replace(item, annotations=annotations)  # type: ignore[arg-type]

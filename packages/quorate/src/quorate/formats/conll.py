@@ -28,8 +28,6 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["GOLD", "NOT_SEEN", "column_names", "column_tags", "read", "write"]
-
 NOT_SEEN = "?"
 GOLD = "gold"
 _TOKEN = "token"

@@ -19,8 +19,6 @@ from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.json_records import first_keys
 from quorate.formats.opened import files_of, opened
 
-__all__ = ["consensus_export", "is_consensus", "is_layered", "keys_of"]
-
 
 def is_consensus(path: str) -> bool:
     """Whether a file is a consensus, in layers or not, by its first line."""

@@ -12,8 +12,6 @@ from quorate.errors import InputError
 from quorate.formats.json_records import decoded, lines
 from quorate.formats.jsonl import ConsensusSpan, in_layers
 
-__all__ = ["ConsensusRecord", "LayerRecord", "LayeredRecord", "by_layer", "read_consensus"]
-
 
 class ConsensusRecord(msgspec.Struct, omit_defaults=True):
     """A line of a consensus, as it stands."""

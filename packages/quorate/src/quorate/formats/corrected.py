@@ -22,8 +22,6 @@ from quorate.formats.marked import (
 )
 from quorate.formats.notes import Notes, some
 
-__all__ = ["refuse_contradiction", "tags_of_spans"]
-
 _DOUBTFUL = {  # what would do for one voice among many, and is refused where it would be certain
     SPANS_OVERLAPPING: ("overlap", "keep one of them"),
     SPANS_DROPPED: ("hold no token", "correct their offsets, or leave them out"),

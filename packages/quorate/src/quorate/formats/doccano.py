@@ -24,8 +24,6 @@ from quorate.formats.opened import Content, Input, most_of, stem
 from quorate.formats.zipped import members
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["read", "write"]
-
 
 class _Entity(msgspec.Struct):
     start_offset: int

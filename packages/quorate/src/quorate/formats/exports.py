@@ -20,16 +20,6 @@ from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
 from quorate.formats.notes import Notes
 
-__all__ = [
-    "Export",
-    "ExportAnnotation",
-    "ExportDocument",
-    "export_of",
-    "export_of_layers",
-    "outward_spans",
-    "unit_for",
-]
-
 _NOBODYS = (
     "{} {document that nobody annotated is|documents that nobody annotated are} not written: this format has what "
     "annotators said"
@@ -263,8 +253,8 @@ def _in_one(layers: Mapping[str, ExportDocument]) -> ExportDocument:
     """A document with what is said of it in all layers."""
     pages = list(layers.values())
     annotators = [
-        _over_layers(dict(zip(layers, said, strict=True)))
-        for said in zip(*(page.annotators for page in pages), strict=True)
+        _over_layers(dict(zip(layers, parts, strict=True)))
+        for parts in zip(*(page.annotators for page in pages), strict=True)
     ]
     gold = {name: page.gold for name, page in layers.items() if page.gold is not None}
     certain = _over_layers(gold) if gold else None
@@ -277,13 +267,13 @@ def _in_one(layers: Mapping[str, ExportDocument]) -> ExportDocument:
     return ExportDocument(document, annotators, certain)
 
 
-def _over_layers(said: Mapping[str, ExportAnnotation]) -> ExportAnnotation:
+def _over_layers(parts: Mapping[str, ExportAnnotation]) -> ExportAnnotation:
     """What one annotator says in all layers; with tags, if no token has two."""
-    spans = [span._replace(layer=name) for name, one in said.items() for span in one.spans]
-    columns = [_marked_in(here) for here in zip(*(one.tags or () for one in said.values()), strict=True)]
+    spans = [span._replace(layer=name) for name, one in parts.items() for span in one.spans]
+    columns = [_marked_in(here) for here in zip(*(one.tags or () for one in parts.values()), strict=True)]
     apart = all(len(column) <= 1 for column in columns)
     tags = [column[0] if column else OUTSIDE for column in columns] if apart else None
-    name = next(iter(said.values())).name
+    name = next(iter(parts.values())).name
     return ExportAnnotation(name, sorted(spans, key=lambda span: (span.start, span.end, span.label)), tags)
 
 

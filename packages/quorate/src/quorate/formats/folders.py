@@ -9,8 +9,6 @@ from pathlib import Path
 from quorate.errors import InputError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 
-__all__ = ["targets"]
-
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 

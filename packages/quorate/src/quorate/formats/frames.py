@@ -33,18 +33,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = [
-    "Columns",
-    "CorpusTable",
-    "arrow_table",
-    "corpus_columns",
-    "corpus_of",
-    "frame_documents",
-    "is_frame",
-    "pandas_frame",
-    "span_columns",
-]
-
 Columns = dict[str, NDArray[Any] | Sequence[Any]]
 """A table: numbers as arrays; words, and lists of words, as lists."""
 
@@ -173,10 +161,10 @@ def _marked(rows: Iterable[Row], texts: Mapping[str, Row] | None) -> dict[str, M
                 )
         elif key not in found:
             raise InputError(f"document {key!r} is not in the table of documents", where=source.at())
-        said = found[key].annotations.setdefault(who, [])
+        marks = found[key].annotations.setdefault(who, [])
         mark = _span(row, source, words=texts is not None)
         if mark is not None:
-            said.append(mark)
+            marks.append(mark)
     return found
 
 
@@ -263,8 +251,8 @@ def span_columns(export: Export, *, annotator: bool) -> Columns:
     for exported, annotation in _readings(export):
         outward = outward_spans(exported, annotation, Unit.CODE_POINTS)
         for own, span in zip(annotation.spans, outward, strict=True):
-            said = (exported.document.id, annotation.name, span.label, span.text or "", own.layer, _pieces_told(span))
-            for column, name in zip(names, said, strict=True):
+            row = (exported.document.id, annotation.name, span.label, span.text or "", own.layer, _pieces_named(span))
+            for column, name in zip(names, row, strict=True):
                 column.append(name)
             places.append((span.start, span.end, own.start, own.end))
             sure.append(np.nan if span.confidence is None else span.confidence)
@@ -285,12 +273,12 @@ def span_columns(export: Export, *, annotator: bool) -> Columns:
     }
 
 
-def _pieces_told(span: CharSpan) -> str:
+def _pieces_named(span: CharSpan) -> str:
     return ";".join(f"{start}-{end}" for start, end in span.pieces)
 
 
 def _pieces_read(value: Any, source: Source) -> Pieces:
-    """The pieces that :func:`_pieces_told` wrote."""
+    """The pieces that :func:`_pieces_named` wrote."""
     if value is None or value == "":
         return ()
     try:

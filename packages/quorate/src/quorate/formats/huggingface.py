@@ -21,8 +21,6 @@ from quorate.formats.opened import Input, check_unpacked, most_of
 from quorate.formats.table import rows_to_documents, whole_numbers
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["dataset_documents", "read", "write"]
-
 _TAG_COLUMNS = ("ner_tags", "tags", "labels")
 _SOFT = "soft_labels"
 _IGNORED = (-1, -100)  # what trainers write where there is no label

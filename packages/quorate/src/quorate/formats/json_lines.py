@@ -18,17 +18,6 @@ from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
 from quorate.storage.files.atomic import written_whole
 
-__all__ = [
-    "DIGITS",
-    "consensus_lines",
-    "corpus_line",
-    "corpus_lines",
-    "encoded_lines",
-    "place_fields",
-    "write",
-    "write_lines",
-]
-
 DIGITS = 6
 """Decimals of the confidence of tokens."""
 
@@ -66,8 +55,8 @@ def consensus_lines(export: Export) -> Iterator[dict[str, Any]]:
     """The lines that :func:`write` writes, as values."""
     untold = dict(export.profiles)
     for exported in export.documents():
-        said = [*exported.annotators, *([] if exported.gold is None else [exported.gold])]
-        if exported.consensus is None and any(one.tags is None for one in said):
+        annotations = [*exported.annotators, *([] if exported.gold is None else [exported.gold])]
+        if exported.consensus is None and any(one.tags is None for one in annotations):
             yield _introduced(_spans_line(exported), untold)
         elif exported.consensus is None:
             yield _introduced(corpus_line(exported.document), untold)
@@ -187,8 +176,8 @@ def _spans_line(exported: ExportDocument) -> dict[str, Any]:
     """A document whose spans overlap, so that no tags can hold them."""
     document = exported.document
 
-    def spans(said: ExportAnnotation) -> list[dict[str, Any]]:
-        records = _span_records(exported, said)
+    def spans(annotation: ExportAnnotation) -> list[dict[str, Any]]:
+        records = _span_records(exported, annotation)
         return [
             {key: record[key] for key in ("start", "end", "label", "text", "pieces") if key in record}
             | ({} if record["confidence"] is None else {"score": record["confidence"]})
@@ -196,7 +185,7 @@ def _spans_line(exported: ExportDocument) -> dict[str, Any]:
         ]
 
     line: dict[str, Any] = {"id": document.id, "tokens": document.tokens}
-    line["annotations"] = {said.name: spans(said) for said in exported.annotators}
+    line["annotations"] = {annotation.name: spans(annotation) for annotation in exported.annotators}
     if exported.gold is not None:
         line["gold"] = spans(exported.gold)
     return line | place_fields(document)

@@ -14,8 +14,6 @@ from quorate.errors import InputError
 from quorate.formats.opened import most_of
 from quorate.limits import size_in_words
 
-__all__ = ["Decoder", "array_items", "decoded", "first_keys", "lines", "records"]
-
 Value = TypeVar("Value")
 Made = TypeVar("Made", covariant=True)
 
@@ -143,7 +141,7 @@ _KINDS = {
 }
 
 
-def _in_plain_words(told: str) -> str:
+def _in_plain_words(message: str) -> str:
     """What a decoder says of a value, without its own words for kinds of values and for places.
 
     >>> _in_plain_words("Object missing required field `label` - at `$.spans[0]`")
@@ -151,15 +149,15 @@ def _in_plain_words(told: str) -> str:
     >>> _in_plain_words("Expected `object`, got `array` - at `$.annotations`")
     'annotations must be an object {…}, not a list […]'
     """
-    found = _PLACE.search(told)
-    place, told = ("", told) if found is None else (_in_order_of_reading(found[1]), told[: found.start()])
-    if missing := _MISSING.fullmatch(told):
+    found = _PLACE.search(message)
+    place, message = ("", message) if found is None else (_in_order_of_reading(found[1]), message[: found.start()])
+    if missing := _MISSING.fullmatch(message):
         return f"{missing[1]!r} is missing" + (f" in {place}" if place else "")
-    if expected := _EXPECTED.fullmatch(told):
+    if expected := _EXPECTED.fullmatch(message):
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
         given = "a number" if expected[3] == "int" else _KINDS.get(expected[3], expected[3])
         return f"{place or 'it'} must be {wanted}{expected[2] or ''}, not {given}"
-    return f"{told}, in {place}" if place else told
+    return f"{message}, in {place}" if place else message
 
 
 def _in_order_of_reading(path: str) -> str:

@@ -282,8 +282,8 @@ def _with_unit(marked: Marked, votes: UnitVotes) -> Marked:
 
 def _known_of_spans(marked: Marked, votes: UnitVotes, words: Words) -> KnownRecord:
     """What a document's gold spans say, in the unit that the file's documents tell."""
-    unit, told = votes.choose(replace(marked, annotations={}), find_units_of(marked))
-    if not told:
+    unit, certain = votes.choose(replace(marked, annotations={}), find_units_of(marked))
+    if not certain:
         raise InputError(
             "nothing tells what its offsets count, and it holds emoji or Windows line ends before a span (say it with "
             f"'offset_unit', one of: {', '.join(Unit)})",

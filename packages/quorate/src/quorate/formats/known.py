@@ -16,18 +16,6 @@ from quorate.formats.registry import sniff
 from quorate.limits import size_named
 from quorate.wording import counted
 
-__all__ = [
-    "Paths",
-    "Settled",
-    "Told",
-    "decisions_on",
-    "read_files",
-    "read_known",
-    "read_records",
-    "read_settled",
-    "settle_all",
-]
-
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -106,17 +94,17 @@ def read_records(
     """The lines of files of known labels that somebody has checked; there must be one."""
     records: list[jsonl.KnownRecord] = []
 
-    def read(stream: IO[bytes], name: str) -> Told:
+    def read(stream: IO[bytes], name: str) -> LineCounts:
         unchecked: list[str] = []
         found = list(jsonl.read_known(stream, name, unchecked=unchecked))
         records.extend(found)
-        return Told(len(found), len(unchecked))
+        return LineCounts(len(found), len(unchecked))
 
     read_files(paths, read, digests=digests, max_size=max_size)
     return records
 
 
-class Told(NamedTuple):
+class LineCounts(NamedTuple):
     """How many lines of a file say what is known, and how many wait to be checked."""
 
     known: int
@@ -125,7 +113,7 @@ class Told(NamedTuple):
 
 def read_files(
     paths: Paths,
-    read: Callable[[IO[bytes], str], Told],
+    read: Callable[[IO[bytes], str], LineCounts],
     *,
     digests: dict[str, str] | None = None,
     max_size: int | str | None = None,
@@ -134,18 +122,18 @@ def read_files(
     digests, known = {} if digests is None else digests, 0
     given = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for path in given:
-        told: list[Told] = []
+        counts: list[LineCounts] = []
         for name in files_of(path):
             with opened(name, size_named(max_size)) as (stream, digest):
                 if sniff(stream, name) != "jsonl":
                     raise InputError(
                         "known labels are read from JSONL only (a document a line, with 'gold')", where=name
                     )
-                told.append(read(stream, name))
+                counts.append(read(stream, name))
                 digests[name] = digest()
-        if not any(map(any, told)):
+        if not any(map(any, counts)):
             raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=path)
-        known += sum(one.known for one in told)
+        known += sum(one.known for one in counts)
     if not known:
         raise InputError(
             'no document in it is checked ("checked": true says that somebody has looked)', where=some(given)

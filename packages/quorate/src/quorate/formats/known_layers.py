@@ -11,24 +11,22 @@ from typing import IO, Any
 import msgspec
 
 from quorate.corpus.discontinuous import clash, whole_label
-from quorate.corpus.records import Corpus, Document, Source, Tag
+from quorate.corpus.records import Corpus, Document, Source
 from quorate.corpus.spans import Pieces, Span
 from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.json_records import decoded, lines, reason
-from quorate.formats.known import Paths, Settled, Told, decisions_on, read_files, settle_all
+from quorate.formats.known import LineCounts, Paths, Settled, decisions_on, read_files, settle_all
 from quorate.formats.layering import Layer, deal, deal_into
 from quorate.formats.layers import Layers
 from quorate.formats.marked import Placed
 from quorate.formats.notes import some
 
-__all__ = ["Line", "known_records", "read_known_layers", "read_layer_records", "read_settled_layers"]
-
 Line = dict[str, Any]
 _Taken = dict[str, list[int]]
 """For each layer the numbers of the spans that it takes."""
-_SAID = ("gold", "tags", "spans", "layers", "layer")
+_LABELS = ("gold", "tags", "spans", "layers", "layer")
 _ANY = msgspec.json.Decoder(Line)
 
 
@@ -51,34 +49,6 @@ class _Place(msgspec.Struct):
     pieces: Pieces = ()
 
 
-def read_known_layers(
-    paths: Paths,
-    layers: Layers,
-    *,
-    inline: bool = False,
-    digests: dict[str, str] | None = None,
-    max_size: int | str | None = None,
-) -> tuple[Layers, dict[str, dict[str, tuple[Tag, ...]]]]:
-    """Known tags by layer and document, from files as :func:`quorate.formats.read_known` takes them, and more.
-
-    Spans may overlap: they are dealt to the layers as annotations are. A line with ``layer`` (a review of one layer)
-    is about that layer alone, and a consensus in layers about all of its own. Spans that no layer takes, as nobody
-    marks such, get layers of their own, which are added to those given.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
-    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
-    >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "known.jsonl").write_text('{"id": "1", "text": "Bath Spa", "gold": %s}' % spans)
-    ...     read_known_layers(f"{folder}/known.jsonl", Layers({"LOC": inner, "ORG": outer}))[1]
-    {'LOC': {'1': ('B-LOC', 'O')}, 'ORG': {'1': ('B-ORG', 'I-ORG')}}
-    """
-    layers, found = read_settled_layers(paths, layers, inline=inline, digests=digests, max_size=max_size)
-    return layers, {name: settled.tags for name, settled in found.items()}
-
-
 def read_settled_layers(
     paths: Paths,
     layers: Layers,
@@ -88,9 +58,23 @@ def read_settled_layers(
     max_size: int | str | None = None,
     others: bool = False,
 ) -> tuple[Layers, dict[str, Settled]]:
-    """What :func:`read_known_layers` gives, with the documents about which reviewers disagree or changed their mind.
+    """What is known by layer and document, from files as :func:`quorate.formats.read_known` takes them, and more.
 
-    With ``others`` the files may be about more than the layers: their documents alone count.
+    Spans may overlap: they are dealt to the layers as annotations are. A line with ``layer`` (a review of one layer)
+    is about that layer alone, and a consensus in layers about all of its own. Spans that no layer takes, as nobody
+    marks such, get layers of their own, which are added to those given. With ``others`` the files may be about more
+    than the layers: their documents alone count.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
+    >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "known.jsonl").write_text('{"id": "1", "text": "Bath Spa", "gold": %s}' % spans)
+    ...     _, known = read_settled_layers(f"{folder}/known.jsonl", Layers({"LOC": inner, "ORG": outer}))
+    >>> {name: settled.tags for name, settled in known.items()}
+    {'LOC': {'1': ('B-LOC', 'O')}, 'ORG': {'1': ('B-ORG', 'I-ORG')}}
     """
     layers, records = read_layer_records(paths, layers, digests=digests, max_size=max_size, others=others)
     return layers, {
@@ -113,15 +97,15 @@ def read_layer_records(
     records: dict[str, list[jsonl.KnownRecord]] = defaultdict(list)
     ids = {document.id for document in layers.corpus}
 
-    def read(stream: IO[bytes], name: str) -> Told:
+    def read(stream: IO[bytes], name: str) -> LineCounts:
         nonlocal layers
         content = [(source, decoded(_ANY, line, source, "a document")) for source, line in lines(stream, name)]
         among = [(source, line) for source, line in content if not others or str(line.get("id")) in ids]
         layers, own = known_records(among, layers, name)
         for layer, known in own.items():
             records[layer] += known
-        told = sum(map(len, own.values())) + len(content) - len(among)
-        return Told(told, sum(line.get("checked") is False for _, line in content))
+        known_lines = sum(map(len, own.values())) + len(content) - len(among)
+        return LineCounts(known_lines, sum(line.get("checked") is False for _, line in content))
 
     read_files(paths, read, digests=digests, max_size=max_size)
     return layers, {name: records[name] for name in layers}
@@ -154,9 +138,9 @@ def _dealt(
     in_part: set[tuple[str, int]] = set()
     for (source, line, record), held in zip(given, taken, strict=True):
         if record.checked:
-            rest = {key: value for key, value in line.items() if key not in _SAID}
-            for name, said in _by_layer(record, layers, held, source):
-                written[name][source.line - 1] = msgspec.json.encode(rest | said)
+            rest = {key: value for key, value in line.items() if key not in _LABELS}
+            for name, labelled in _by_layer(record, layers, held, source):
+                written[name][source.line - 1] = msgspec.json.encode(rest | labelled)
                 if record.layer not in ("", name) and not _labels(layers.held[name]) <= _labels_named(record.layer):
                     in_part.add((name, source.line))
     return layers, {name: b"\n".join(its) for name, its in written.items()}, in_part
@@ -175,28 +159,28 @@ def _by_layer(record: _Record, layers: Layers, held: _Taken, source: Source) -> 
     if among:
         for name in among:
             takes = _takes(layers, name, among)
-            given = _said(gold=record.gold, tags=record.tags, spans=record.spans)
+            given = _given(gold=record.gold, tags=record.tags, spans=record.spans)
             yield name, {key: _taken_of(value, takes) for key, value in given.items()}
     elif record.layer:
-        yield record.layer, _said(gold=record.gold, tags=record.tags, spans=record.spans)
+        yield record.layer, _given(gold=record.gold, tags=record.tags, spans=record.spans)
     elif record.layers is not None:
         for name, layer in record.layers.items():
             inside = [span for span in record.spans or () if span.get("layer") == name]
-            yield name, _said(tags=layer.get("tags"), spans=None if record.spans is None else inside)
+            yield name, _given(tags=layer.get("tags"), spans=None if record.spans is None else inside)
     else:
         spans, (gold, tags) = _spans_in(record), _tags_in(record)
         for name in layers:
             own = None if spans is None else [spans[number] for number in held.get(name, ())]
             certain = own if gold is None else _tags_of(layers, name, gold)
-            said = None if tags is None else _tags_of(layers, name, tags)
+            labelled = None if tags is None else _tags_of(layers, name, tags)
             is_gold = record.gold is not None
-            yield name, _said(gold=certain if is_gold else None, tags=said, spans=None if is_gold else own)
+            yield name, _given(gold=certain if is_gold else None, tags=labelled, spans=None if is_gold else own)
 
 
 def _layers_now(record: _Record, layers: Layers) -> list[str]:
     """The layers that take what a line says of one that is no more, as layers part when new spans overlap."""
     depth = Layer.named(record.layer).depth
-    used = {_label(each) for said in (record.gold, record.tags, record.spans) for each in said or ()}
+    used = {_label(each) for labelled in (record.gold, record.tags, record.spans) for each in labelled or ()}
     labels = used | _labels_named(record.layer)
     return [name for name, layer in layers.held.items() if layer.depth == depth and _labels(layer) & labels]
 
@@ -205,7 +189,7 @@ def _labels_named(layer: str) -> set[str]:
     return _labels(Layer.named(layer))
 
 
-def _said(**given: Any) -> Line:
+def _given(**given: Any) -> Line:
     return {key: value for key, value in given.items() if value is not None}
 
 
@@ -255,7 +239,7 @@ def _taken(layers: Layers, places: Sequence[Sequence[Span]]) -> tuple[Layers, li
         deeper = [other.depth for other in held_by.values() if _labels(other) & _labels(layer)]
         layer = layer._replace(depth=1 + max(deeper) if deeper else 0)
         name = layer.name if layer.name not in held_by else f"{layer.name} #{len(held_by) + 1}"
-        held_by[name], corpora[name] = layer, _silent(layers.corpus)
+        held_by[name], corpora[name] = layer, _unmarked(layers.corpus)
         for spans, held, document in zip(places, taken, documents, strict=True):
             own = document.gold or ()
             held[name] = [number for number, span in enumerate(spans) if span._replace(layer="") in own]
@@ -279,15 +263,15 @@ def _in_layers(held: Mapping[str, Layer], spans: Sequence[Span]) -> _Taken:
     return found
 
 
-def _silent(corpus: Corpus) -> Corpus:
+def _unmarked(corpus: Corpus) -> Corpus:
     """The documents, in which nobody marks anything."""
 
     def nothing(document: Document) -> Document:
-        said = {
+        labelled = {
             name: tuple(None if tag is None else OUTSIDE for tag in tags) for name, tags in document.annotations.items()
         }
         gold = None if document.gold is None else tuple(None if tag is None else OUTSIDE for tag in document.gold)
-        return replace(document, annotations=said, gold=gold)
+        return replace(document, annotations=labelled, gold=gold)
 
     return Corpus(map(nothing, corpus), notes=corpus.notes, digests=corpus.digests, profiles=corpus.profiles)
 
@@ -305,10 +289,10 @@ def _takes(layers: Layers, name: str, among: Sequence[str]) -> Callable[[str], b
     return lambda label: label in own or (label not in known and name == among[0])
 
 
-def _taken_of(said: Sequence[Any], takes: Callable[[str], bool]) -> list[Any]:
+def _taken_of(labelled: Sequence[Any], takes: Callable[[str], bool]) -> list[Any]:
     """The tags or spans whose labels are taken; the tag of another is outside."""
     found: list[Any] = []
-    for each in said:
+    for each in labelled:
         label = _label(each)
         if label is None or takes(label):
             found.append(each)
@@ -317,9 +301,9 @@ def _taken_of(said: Sequence[Any], takes: Callable[[str], bool]) -> list[Any]:
     return found
 
 
-def _label(said: Any) -> str | None:
+def _label(labelled: Any) -> str | None:
     """The label of a tag or of a span; ``None`` where it has none."""
-    if isinstance(said, dict):
-        label = said.get("label")
+    if isinstance(labelled, dict):
+        label = labelled.get("label")
         return label if isinstance(label, str) else None
-    return whole_label(split_tag(said)[1]) if isinstance(said, str) and said != OUTSIDE else None
+    return whole_label(split_tag(labelled)[1]) if isinstance(labelled, str) and labelled != OUTSIDE else None

@@ -25,8 +25,6 @@ from quorate.formats.opened import Input
 from quorate.formats.pieces import CONTINUES, NOT_ALIKE, Joining
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["OWN_PREFIX", "prediction_of", "read", "write"]
-
 OWN_PREFIX = "quorate"
 """Predictions of a model version that begins so are this package's own, and no annotator's."""
 

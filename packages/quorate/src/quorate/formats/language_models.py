@@ -30,8 +30,6 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, Samples, stem
 from quorate.wording import in_number
 
-__all__ = ["read", "shares"]
-
 _NOT_UNDERSTOOD = (
     "{} {answer was|answers were} not understood, or cut off, and {counts|count} as not seen (such as {} to "
     "document {})"
@@ -169,18 +167,20 @@ def read(given: Input, notes: Notes) -> Iterator[Marked | Document]:
     asked = _collected(given, notes)
     report = _Report(notes)
     pages = {name: document.page() for name, document in asked.items()}
-    said = {name: _understood(document, *pages[name], report) for name, document in asked.items()}
+    readings = {name: _understood(document, *pages[name], report) for name, document in asked.items()}
     habits = _Habits()
-    for name, answers in said.items():
+    for name, answers in readings.items():
         for (who, _), parts in answers.items():
             for part in parts:
-                habits.count(who, part.said, pages[name][0])
+                habits.count(who, part.reading, pages[name][0])
     words = Words()
     for name, document in asked.items():
         page, places = pages.pop(name)
         found = {
-            key: [span for part in parts for span in report.told(habits.located(key[0], part, page), part, document)]
-            for key, parts in said.pop(name).items()
+            key: [
+                span for part in parts for span in report.spans_of(habits.located(key[0], part, page), part, document)
+            ]
+            for key, parts in readings.pop(name).items()
         }
         yield _document(document, found, places, given.samples, words, notes)
     report.finish()
@@ -201,8 +201,8 @@ def _collected(given: Input, notes: Notes) -> dict[str, _Asked]:
         if record.id is not None:
             name = str(record.id)
         else:  # without an id, the same text is the same document
-            said = record.text if record.text is not None else "\0".join(record.tokens or ())
-            name = unnamed.setdefault(said, str(number))
+            text = record.text if record.text is not None else "\0".join(record.tokens or ())
+            name = unnamed.setdefault(text, str(number))
         document = asked.setdefault(name, _Asked(name, source))
         document.take_text(record, source)
         who = record.named() or stem(given.name)
@@ -232,40 +232,40 @@ def _introduce(given: Input, who: str, sample: str | None, record: _Record, sour
 
 
 class _Part(NamedTuple):
-    said: Listed | Found
+    reading: Listed | Found
     each: bool | None
 
 
-_Said = dict[tuple[str, str | None], list[_Part]]
+_Readings = dict[tuple[str, str | None], list[_Part]]
 
 
-def _understood(document: _Asked, page: Page, places: Places, report: _Report) -> _Said:
+def _understood(document: _Asked, page: Page, places: Places, report: _Report) -> _Readings:
     """What each answer says; one of which a part is not understood is left out."""
-    found: _Said = {}
+    found: _Readings = {}
     for key, parts in document.answers.items():
-        said: list[_Part] = []
+        readings: list[_Part] = []
         for label, answer in parts.items():
             one = understood(answer.value, Asked(page, places, label))
             if one is None:
                 report.count(_NOT_UNDERSTOOD, _in_words(answer.value), document)
             else:
-                said.append(_Part(_scored(one, answer, document, report), answer.each))
-        if len(said) == len(parts):
-            found[key] = said
+                readings.append(_Part(_scored(one, answer, document, report), answer.each))
+        if len(readings) == len(parts):
+            found[key] = readings
     return found
 
 
-def _scored(said: Listed | Found, answer: _Answer, document: _Asked, report: _Report) -> Listed | Found:
+def _scored(reading: Listed | Found, answer: _Answer, document: _Asked, report: _Report) -> Listed | Found:
     """The mentions with the probabilities of their tokens, where the record has those."""
-    if answer.logprobs is None or not isinstance(said, Listed):
-        return said
+    if answer.logprobs is None or not isinstance(reading, Listed):
+        return reading
     tokens = token_logarithms(answer.logprobs)
     text = answer.value if isinstance(answer.value, str) else ""
-    mentions = None if tokens is None else scored_by_tokens(said.mentions, text, tokens)
+    mentions = None if tokens is None else scored_by_tokens(reading.mentions, text, tokens)
     if mentions is None:
         report.count(_TOKENS, _in_words(answer.value), document)
-        return said
-    return said._replace(mentions=mentions)
+        return reading
+    return reading._replace(mentions=mentions)
 
 
 def _in_words(value: Any) -> str:
@@ -279,10 +279,10 @@ class _Habits:
         self._once: Counter[str] = Counter()
         self._again: Counter[str] = Counter()
 
-    def count(self, who: str, said: Listed | Found, page: Page) -> None:
+    def count(self, who: str, reading: Listed | Found, page: Page) -> None:
         """Take in an answer."""
-        if isinstance(said, Listed):
-            listed = Counter(mention.words for mention in said.mentions if mention.place is None)
+        if isinstance(reading, Listed):
+            listed = Counter(mention.words for mention in reading.mentions if mention.place is None)
             for words, times in listed.items():
                 if times > 1:
                     self._again[who] += 1
@@ -291,10 +291,10 @@ class _Habits:
 
     def located(self, who: str, part: _Part, page: Page) -> Found:
         """The spans of an answer: what was listed once is meant everywhere, unless its source lists words again."""
-        if isinstance(part.said, Found):
-            return part.said
+        if isinstance(part.reading, Found):
+            return part.reading
         each = self._again[who] > self._once[who] if part.each is None else part.each
-        mentions = part.said.mentions if part.each is not False else list(dict.fromkeys(part.said.mentions))
+        mentions = part.reading.mentions if part.each is not False else list(dict.fromkeys(part.reading.mentions))
         return page.located(mentions, not each)
 
 
@@ -311,7 +311,7 @@ class _Report:
         self._counts[sentence] += 1
         self._examples.setdefault(sentence, (example, document.id))
 
-    def told(self, found: Found, part: _Part, document: _Asked) -> list[CharSpan]:
+    def spans_of(self, found: Found, part: _Part, document: _Asked) -> list[CharSpan]:
         """The spans that were found, after a note of those that were not."""
         lists = {_LOST: found.lost, _SURPLUS: found.surplus, _SPREAD: found.spread, _MOVED: found.moved}
         if part.each is not None:
@@ -319,10 +319,10 @@ class _Report:
         for sentence, words in lists.items():
             for each in words:
                 self.count(sentence, each, document)
-        if isinstance(part.said, Listed):
-            for each in part.said.lost:
+        if isinstance(part.reading, Listed):
+            for each in part.reading.lost:
                 self.count(_LOST, each, document)
-            self._notes.count(_SCORES, part.said.odd)
+            self._notes.count(_SCORES, part.reading.odd)
         return found.spans
 
     def finish(self) -> None:
@@ -364,10 +364,10 @@ def shares(samples: Sequence[Sequence[Tag | SoftTag]]) -> tuple[Tag | SoftTag, .
     ({'B-PER': 0.75, 'O': 0.25}, 'O')
     """
     merged: list[Tag | SoftTag] = []
-    for said in zip(*samples, strict=True):
+    for tags in zip(*samples, strict=True):
         weight: dict[str, float] = {}
-        for tag in said:
+        for tag in tags:
             for name, probability in (tag if isinstance(tag, Mapping) else {str(tag): 1.0}).items():
-                weight[name] = weight.get(name, 0.0) + probability / len(said)
+                weight[name] = weight.get(name, 0.0) + probability / len(tags)
         merged.append(next(iter(weight)) if len(weight) == 1 else weight)
     return tuple(merged)

@@ -24,8 +24,6 @@ from quorate.formats.marked import Placed
 from quorate.formats.notes import some
 from quorate.wording import counted
 
-__all__ = ["Layer", "Layering", "deal", "deal_into", "deal_rare", "named"]
-
 _ONE_IN = 50  # of the documents with two labels, these overlap in at least one of so many, to part
 _ENOUGH, _OF_FEW = 5, 10  # documents in which they overlap at least; or, of few documents, in one of so many
 
@@ -76,7 +74,7 @@ class _DeepDocument(NamedTuple):
     gold: _Deep | None
 
 
-class _Told(NamedTuple):
+class _Facts(NamedTuple):
     """What a document tells of layers: its labels, those that overlap, and its spans if any do."""
 
     labels: frozenset[_Label]
@@ -112,7 +110,7 @@ class Layering(Generic[Name]):
     """
 
     def __init__(self) -> None:
-        self._told: dict[Name, _Told] = {}
+        self._facts: dict[Name, _Facts] = {}
         self._having: dict[_Label, set[Name]] = defaultdict(set)
         self._overlaps: Counter[tuple[_Label, _Label]] = Counter()
         self._groups: list[list[_Label]] = []
@@ -125,8 +123,8 @@ class Layering(Generic[Name]):
 
         What the annotators say who are ``certain`` is no slip: a deeper layer that takes a span of theirs is not rare.
         """
-        before = self._told.get(name, _NOTHING)
-        now = self._told[name] = _told(document)._replace(certain=frozenset(certain))
+        before = self._facts.get(name, _NOTHING)
+        now = self._facts[name] = _facts(document)._replace(certain=frozenset(certain))
         self._deep.pop(name, None)
         for label in before.labels:
             self._having[label].discard(name)
@@ -138,7 +136,7 @@ class Layering(Generic[Name]):
     def layers(self) -> list[Layer]:
         """The layers that take all spans of these documents; one where there is no span."""
         having = {label: names for label, names in self._having.items() if names}
-        marked = sum(bool(told.labels) for told in self._told.values())
+        marked = sum(bool(facts.labels) for facts in self._facts.values())
         clashes: dict[_Label, set[_Label]] = defaultdict(set)
         for (one, other), times in self._overlaps.items():
             if times and _are_enough(times, len(having[one] & having[other]), marked):
@@ -168,12 +166,12 @@ class Layering(Generic[Name]):
         group_of = {label: number for number, group in enumerate(self._groups) for label in group}
         needing: dict[tuple[_Label, int], set[Name]] = defaultdict(set)
         certain: set[tuple[_Label, int]] = set()
-        for name, told in self._told.items():
-            if told.tangled is None:
+        for name, facts in self._facts.items():
+            if facts.tangled is None:
                 continue
             if name not in self._deep:
-                deep = _with_depths(told.tangled, group_of)
-                sure = [spans for who, spans in deep.annotations.items() if who in told.certain]
+                deep = _with_depths(facts.tangled, group_of)
+                sure = [spans for who, spans in deep.annotations.items() if who in facts.certain]
                 self._deep[name] = _Needs(_deeper([*deep.annotations.values(), deep.gold or []]), _deeper(sure))
             for place in self._deep[name].places:
                 needing[place].add(name)
@@ -330,10 +328,10 @@ def _first_layer(spans: list[Span]) -> tuple[list[Span], list[Span]]:
     return first, rest
 
 
-_NOTHING = _Told(frozenset(), frozenset(), None)
+_NOTHING = _Facts(frozenset(), frozenset(), None)
 
 
-def _told(document: Placed) -> _Told:
+def _facts(document: Placed) -> _Facts:
     labels: set[_Label] = set()
     pairs: set[tuple[_Label, _Label]] = set()
     is_tangled = False
@@ -345,7 +343,7 @@ def _told(document: Placed) -> _Told:
             key, other_key = sorted([(one.layer, one.label), (other.layer, other.label)])
             if key != other_key:
                 pairs.add((key, other_key))
-    return _Told(frozenset(labels), frozenset(pairs), document if is_tangled else None)
+    return _Facts(frozenset(labels), frozenset(pairs), document if is_tangled else None)
 
 
 def _check_depth(spans: list[Span], document: Placed) -> None:

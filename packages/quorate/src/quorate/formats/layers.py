@@ -9,8 +9,6 @@ from quorate.corpus.tags import OUTSIDE, marks_span, split_tag
 from quorate.errors import InputError, SettingsError
 from quorate.formats.layering import Layer
 
-__all__ = ["Layers"]
-
 
 class Layers(dict[str, Corpus]):
     """A corpus for each layer, by its name; ``held`` says which labels each layer takes, and how deep.

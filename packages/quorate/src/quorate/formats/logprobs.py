@@ -12,8 +12,6 @@ from typing import Any
 from quorate.formats.answers import end_of_thoughts
 from quorate.formats.mentions import Mention
 
-__all__ = ["scored_by_tokens", "token_logarithms"]
-
 _CLOSING = "]})\n"
 _LEAST = -1e6
 

@@ -15,8 +15,6 @@ from quorate.formats.opened import Input, text_lines
 from quorate.formats.sheet import names_document
 from quorate.formats.table import COLUMNS, NO_WORD, SPAN_COLUMNS, delimiter_of
 
-__all__ = ["read"]
-
 
 def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The documents of a file."""

@@ -27,21 +27,6 @@ from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.wording import counted
 
-__all__ = [
-    "GOLD_OVERLAPPING",
-    "PIECES_DROPPED",
-    "SPANS_DROPPED",
-    "SPANS_OTHER_WORDS",
-    "SPANS_OVERLAPPING",
-    "Marked",
-    "Placed",
-    "UnitVotes",
-    "Words",
-    "find_units_of",
-    "placed",
-    "tagged",
-]
-
 
 @dataclass(slots=True)
 class Marked:
@@ -143,16 +128,16 @@ class UnitVotes:
     """
 
     def __init__(self) -> None:
-        self._told: Counter[Unit] = Counter()
+        self._counts: Counter[Unit] = Counter()
 
     def count(self, marked: Marked, unit: Unit) -> None:
         """Take in a document whose unit is told, if its text depends on it."""
-        self._told[unit] += marked.text is not None and needs_unit(marked.text)
+        self._counts[unit] += marked.text is not None and needs_unit(marked.text)
 
     def choose(self, marked: Marked, units: Sequence[Unit]) -> tuple[Unit, bool]:
         """Of the units that suit a document the one that most others count like; and whether anything tells it."""
         votes = [
-            sum(times for other, times in self._told.items() if are_alike(marked.text or "", unit, other))
+            sum(times for other, times in self._counts.items() if are_alike(marked.text or "", unit, other))
             for unit in units
         ]
         return units[votes.index(max(votes))], any(votes) or not _units_matter(marked, units)

@@ -18,8 +18,6 @@ from typing import NamedTuple
 from quorate.corpus.spans import CharSpan
 from quorate.corpus.tokens import Places, tokenize
 
-__all__ = ["Found", "Mention", "Page", "Rewriting"]
-
 _ALIKE = str.maketrans(dict.fromkeys('‘’‚‛′`´"“”„‟″«»', "'") | dict.fromkeys("‐‑‒–—―−", "-"))
 # Scripts that put no blanks between words, or write particles on to them: names begin and end inside a run of letters.
 _UNSPACED = re.compile(

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from quorate.wording import in_number, person
 
-__all__ = ["Notes", "people", "some"]
-
 
 def some(names: Sequence[str], most: int = 3) -> str:
     """The first few names, and how many more there are.

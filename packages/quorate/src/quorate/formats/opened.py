@@ -19,19 +19,6 @@ from quorate.errors import InputError
 from quorate.limits import MAX_SIZE, size_in_words, too_much, unpacks_to_too_much
 from quorate.wording import in_words_and_numbers
 
-__all__ = [
-    "Content",
-    "Input",
-    "Samples",
-    "check_unpacked",
-    "files_of",
-    "length_of",
-    "most_of",
-    "opened",
-    "stem",
-    "text_lines",
-]
-
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 

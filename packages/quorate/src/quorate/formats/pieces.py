@@ -6,8 +6,6 @@ from collections.abc import Hashable, Sequence
 
 from quorate.corpus.spans import CharSpan
 
-__all__ = ["CONTINUES", "NOT_ALIKE", "Joining"]
-
 CONTINUES = "continues"
 """How people name what joins two pieces of one span: a relation, or a link."""
 

@@ -12,8 +12,6 @@ from quorate.formats.exports import Export, ExportDocument, export_of, export_of
 from quorate.formats.opened import Input, opened
 from quorate.limits import size_named
 
-__all__ = ["PROPOSER", "is_plan", "plan_export"]
-
 PROPOSER = "quorate"
 """Who proposes what a person corrects: no annotator."""
 

@@ -23,8 +23,6 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["read", "write"]
-
 _IGNORED = "{} {answer 'ignore' was|answers 'ignore' were} skipped"
 _REJECTED = (
     "{} {answer 'reject' was|answers 'reject' were} skipped: {it says|they say} that something is wrong, not "

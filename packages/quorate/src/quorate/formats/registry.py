@@ -16,9 +16,6 @@ from quorate.formats.json_records import first_keys
 from quorate.formats.notes import some
 from quorate.formats.zipped import member_names
 
-__all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "sniff"]
-
-
 _WINDOW = 1 << 16  # of a file, by which its format is told
 _ROWS = 100  # of these
 _LIBRARIES = {"cas": "cassis", "spacy": "spacy", "table": "pyarrow"}  # what the extras bring
@@ -29,7 +26,7 @@ class Format(NamedTuple):
 
     ``merges``: records with the same id are one document, of several annotators. ``endings`` are those of files that
     are written in this format unless another is named. ``soft``: the probabilities of all labels are always written.
-    ``folder``: what is written is a folder. ``reads_beside``: what a file holds is told by others beside it too.
+    ``folder``: what is written is a folder.
     """
 
     title: str
@@ -41,7 +38,6 @@ class Format(NamedTuple):
     extra: str = ""
     soft: bool = False
     folder: bool = False
-    reads_beside: bool = False
 
     @property
     def is_installed(self) -> bool:
@@ -74,14 +70,13 @@ FORMATS: dict[str, Format] = {
     "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
     "llm": Format("language models: JSONL of answers", "language_models", writes=False, merges=True),
-    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True, reads_beside=True),
+    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True),
     "cas": Format(
         "INCEpTION, UIMA: XMI, CAS JSON, project export",
         "cas",
         merges=True,
         extra="cas",
         folder=True,
-        reads_beside=True,
     ),
     "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
     "huggingface": Format("Hugging Face: saved dataset, Arrow", "huggingface", writes=False, extra="table"),

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from quorate.corpus.records import Document
 from quorate.wording import counted
 
-__all__ = ["REPEATED", "Alike", "file_per_annotator", "repeated_texts", "texts_by_file"]
-
 REPEATED = "the same text"
 """In every note that is given here."""
 

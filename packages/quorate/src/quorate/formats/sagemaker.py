@@ -19,8 +19,6 @@ from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 
-__all__ = ["read"]
-
 _WORKERS = "annotationsFromAllWorkers"
 
 

@@ -33,8 +33,6 @@ from quorate.formats.opened import Input
 from quorate.formats.table import NO_WORD, cells_in, delimiter_in, delimiter_of, known_names, rows_in
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["NOBODYS", "ROWS", "Sheet", "begins_sheet", "is_sheet", "names_document", "read", "write"]
-
 _DOCUMENT = ("doc", "task", "doc_id", "document_id", "sentence", "sentence_id", "sent_id", "sentence #", "id")
 _MAY_BE_WORDS = {"sentence", "id"}  # the first of a text in columns, as the other names hardly are
 _WORDS = ("word", "token")  # where both are there, the second one counts
@@ -90,15 +88,15 @@ def is_sheet(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     if any(given in cells for given, name, cells in named if given and (name in _DOCUMENT or name not in NOBODYS)):
         return False  # the first line is one of labels, as the others are
     own = [given for given, name, _ in named if name not in NOBODYS]
-    said = [cells - set(_EMPTY) for _, name, cells in named if name not in NOBODYS]
-    used = set().union(*said)
+    contents = [cells - set(_EMPTY) for _, name, cells in named if name not in NOBODYS]
+    used = set().union(*contents)
     is_sure = not documents <= _MAY_BE_WORDS
     if not is_sure and not has_words and (len(set(own)) < len(own) or not used.isdisjoint(own)):
         return False
-    if any(map(_are_tags, said)) or len(used) < sum(map(len, said)):
+    if any(map(_are_tags, contents)) or len(used) < sum(map(len, contents)):
         return True
     # Beside a column alone nobody can have given the same labels; but what has blanks in it may be a text.
-    return is_sure and len(list(filter(None, said))) == 1 and not any(" " in cell for cell in used)
+    return is_sure and len(list(filter(None, contents))) == 1 and not any(" " in cell for cell in used)
 
 
 def names_document(cells: Iterable[str]) -> bool:
@@ -202,7 +200,7 @@ class Sheet:
             yield Document(
                 name,
                 tuple(NO_WORD if words is None else from_cell(row.cells[words]) for row in rows),
-                {annotator: said for annotator, said in tags.items() if any(said)},
+                {annotator: contents for annotator, contents in tags.items() if any(contents)},
                 known if any(known) else None,
                 None if split is None else next((row.cells[split] for row in reversed(rows) if row.cells[split]), None),
                 source=Source(self._file, lines[0], lines == list(range(lines[0], lines[0] + len(lines)))),
@@ -278,20 +276,22 @@ class Sheet:
 
     def _tell_used_by_nobody_else(self, own: Sequence[int], columns: Sequence[list[str]], notes: Notes) -> None:
         """Note columns that share no label with any other: among plain labels, nothing else tells who is nobody."""
-        said = {place: set(columns[place]) - set(_EMPTY) for place in own}
+        contents = {place: set(columns[place]) - set(_EMPTY) for place in own}
         gold = self._place(GOLD)
-        users = Counter(chain(*said.values(), () if gold is None else set(columns[gold])))
-        alone = [place for place, used in said.items() if used and all(users[label] == 1 for label in used)]
-        if len(list(filter(None, said.values()))) > 1:
+        users = Counter(chain(*contents.values(), () if gold is None else set(columns[gold])))
+        alone = [place for place, used in contents.items() if used and all(users[label] == 1 for label in used)]
+        if len(list(filter(None, contents.values()))) > 1:
             notes.doubtful.update((self._head[place], None) for place in alone)
 
     def _tell_partly_empty(self, place: int, documents: Sequence[tuple[str, list[_Row]]], notes: Notes) -> None:
         """Note how often a column is empty at some tokens; refuse it if it never says O, which may be what is meant."""
-        said = [{row.cells[place] for row in rows} for _, rows in documents]
+        contents = [{row.cells[place] for row in rows} for _, rows in documents]
         partly = [
-            rows for (_, rows), cells in zip(documents, said, strict=True) if "" in cells and any(cells - {NOT_SEEN})
+            rows
+            for (_, rows), cells in zip(documents, contents, strict=True)
+            if "" in cells and any(cells - {NOT_SEEN})
         ]
-        used = set().union(*said)
+        used = set().union(*contents)
         if partly and OUTSIDE not in used:
             raise self._error(
                 f"column {self._head[place]!r} is empty here though not in the whole document, and never says O "
@@ -305,8 +305,8 @@ class Sheet:
         place = self._place("token")
         if place is None or place != self._words:
             return False
-        told = [[row.cells[place] for row in rows] for _, rows in documents]
-        return any(all(own == list(map(str, range(first, first + len(own)))) for own in told) for first in (0, 1))
+        columns_of = [[row.cells[place] for row in rows] for _, rows in documents]
+        return any(all(own == list(map(str, range(first, first + len(own)))) for own in columns_of) for first in (0, 1))
 
     def _check_order(self, rows: Sequence[_Row]) -> None:
         """Refuse rows that were sorted or left out, where the column token counts them beside the words."""
@@ -344,8 +344,8 @@ def write(export: Export, path: str) -> None:
             document, tags = exported.document, column_tags(exported)
             unseen = {name: NOT_SEEN if any(tags.get(name, ())) else "" for name in names}
             for token, word in enumerate(document.tokens):
-                said = {name: tags[name][token] if name in tags else None for name in names}
-                cells = [unseen[name] if tag is None else _cell(tag, path) for name, tag in said.items()]
+                contents = {name: tags[name][token] if name in tags else None for name in names}
+                cells = [unseen[name] if tag is None else _cell(tag, path) for name, tag in contents.items()]
                 if not word:
                     raise OutputError(f"{path}: a word of document {document.id!r} is empty (use jsonl)")
                 table.writerow([_cell(document.id, path), token, as_cell(word), *cells])

@@ -21,8 +21,6 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["read", "write"]
-
 _ID = "quorate_id"
 _PIECE = 1 << 16  # zlib copies what it has not come to yet, each time
 _MISSING = "the DocBin format needs spaCy (pip install 'quorate[spacy]')"

@@ -17,8 +17,6 @@ from quorate.formats.exports import Export, outward_spans
 from quorate.formats.table import NO_WORD, delimiter_of
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["write"]
-
 _COLUMNS = (
     "id", "annotator", "start", "end", "label", "text", "confidence", "document_confidence", "token_start", "token_end",
 )  # fmt: skip

@@ -24,23 +24,6 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
 from quorate.storage.files.atomic import written_whole
 
-__all__ = [
-    "COLUMNS",
-    "NO_WORD",
-    "SPAN_COLUMNS",
-    "cells_in",
-    "delimiter_in",
-    "delimiter_of",
-    "is_header",
-    "known_names",
-    "names_in",
-    "read",
-    "rows_in",
-    "rows_to_documents",
-    "whole_numbers",
-    "write",
-]
-
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
 _OTHER_NAMES = {"annotator": "worker", "document": "doc"}

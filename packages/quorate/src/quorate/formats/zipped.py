@@ -13,8 +13,6 @@ from quorate.formats.opened import check_unpacked, length_of, most_of
 if TYPE_CHECKING:
     from quorate.formats.opened import Input
 
-__all__ = ["member_names", "members"]
-
 
 def member_names(stream: IO[bytes], name: str) -> list[str]:
     """What is in an archive, in order of the names."""

@@ -15,8 +15,6 @@ from typing import IO, Any
 from quorate.errors import ServerError, SettingsError
 from quorate.limits import size_in_words, size_named
 
-__all__ = ["Client", "FaultError", "MissingError", "NoAnswerError", "client_of"]
-
 _KEY = "LABEL_STUDIO_API_KEY"
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from quorate.errors import InputError
 from quorate.label_studio.client import Client, MissingError
 
-__all__ = ["Pushed", "Tab", "push"]
-
 _TITLE = "quorate: next"
 _VIEWS = "/api/dm/views/"
 

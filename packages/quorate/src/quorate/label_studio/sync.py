@@ -21,8 +21,6 @@ from quorate.label_studio.client import Client
 from quorate.model.settings import check_number
 from quorate.result.layers import LayeredResult
 
-__all__ = ["LEAST_CHANGE", "Synced", "apply_predictions", "controls_of", "pull", "same_regions", "show_version", "sync"]
-
 LEAST_CHANGE = 0.005
 """Of a score, unless another is given: a prediction whose scores moved by less is left as it is."""
 

@@ -25,20 +25,6 @@ from quorate.model.parts.text import Shapes, Words
 from quorate.model.parts.truth import Independent, Markov, Truth, Uniform
 from quorate.model.settings import AnnotatorModel, Inference, Settings, TruthModel
 
-__all__ = [
-    "Parts",
-    "arrays_of",
-    "bytes_needed",
-    "check_fits",
-    "condensed_engine",
-    "model_of",
-    "parts_of",
-    "restored",
-    "room_for_spans",
-    "with_arrays",
-    "with_more_words",
-]
-
 _TRUTHS: dict[TruthModel, type[Truth]] = {
     TruthModel.MARKOV: Markov,
     TruthModel.INDEPENDENT: Independent,

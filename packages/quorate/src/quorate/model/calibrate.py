@@ -19,9 +19,6 @@ from quorate.crowd.hold_out import HeldOut
 from quorate.model.kernels.cores import available_threads, in_order
 from quorate.model.kernels.readings import add_readings
 
-__all__ = ["Confirmations", "Said", "fit_exponent", "fit_span_exponent", "log_likelihood"]
-
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _LEAST, _MOST = 0.2, 1.0
@@ -162,6 +159,11 @@ class Confirmations(NamedTuple):
         habit = np.minimum(self.expected * np.exp(log_gain), _SUREST_HABIT)
         confirmed = np.clip(self.stated * habit, _EDGE, 1 - _EDGE)
         return np.asarray(-np.where(self.matched, np.log(confirmed), np.log1p(-confirmed)))
+
+    @property
+    def share(self) -> float | None:
+        """How often held-out annotators matched a span; ``None`` where there is none."""
+        return float(self.matched.mean()) if len(self.matched) else None
 
     @classmethod
     def of(cls, held_out: Sequence[HeldOut], found: Sequence[tuple[Spans, Floats]]) -> Confirmations:

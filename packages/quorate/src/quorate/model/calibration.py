@@ -11,13 +11,12 @@ from typing import Any, NamedTuple, Self
 
 from quorate.model.correction import Correction
 
-__all__ = ["AS_STATED", "Calibration"]
-
 
 class Calibration(NamedTuple):
     """Probabilities of the token model are raised to ``tokens``, those of sets of spans to ``spans``.
 
-    Where documents were checked, their ``correction`` stands in place of the exponent of spans.
+    Where documents were checked, their ``correction`` stands in place of the exponent of spans. ``matched`` describes
+    the crowd: the share of consensus spans that held-out annotators marked just so; ``None`` if nobody was held out.
 
     >>> Calibration().tokens
     1.0
@@ -26,6 +25,7 @@ class Calibration(NamedTuple):
     tokens: float = 1.0
     spans: float = 1.0
     correction: Correction | None = None
+    matched: float | None = None
 
     @property
     def of_sets(self) -> float:
@@ -34,17 +34,17 @@ class Calibration(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """As values of JSON."""
-        exponents = {"tokens": self.tokens, "spans": self.spans}
-        return exponents if self.correction is None else {**exponents, "correction": self.correction.plain()}
+        found = {"tokens": self.tokens, "spans": self.spans, "matched": self.matched}
+        return found if self.correction is None else {**found, "correction": self.correction.plain()}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """From values of JSON; ``ValueError`` and its like if they are none of a calibration."""
         correction = plain.get("correction")
-        tokens, spans = float(plain["tokens"]), float(plain["spans"])
-        if not (math.isfinite(tokens) and math.isfinite(spans)):
+        tokens, spans, matched = float(plain["tokens"]), float(plain["spans"]), plain.get("matched")
+        if not all(map(math.isfinite, (tokens, spans, matched or 0.0))):
             raise ValueError("the calibration holds what is no number")
-        return cls(tokens, spans, None if correction is None else Correction.of(correction))
+        return cls(tokens, spans, None if correction is None else Correction.of(correction), matched)
 
 
 AS_STATED = Calibration()

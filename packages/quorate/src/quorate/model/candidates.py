@@ -29,8 +29,6 @@ from quorate.model.engines.protocol import Likely
 from quorate.model.kernels import spans as kernels
 from quorate.model.kernels.tallies import votes
 
-__all__ = ["Answers", "Candidates", "answers_to", "find_candidates", "looked_up", "voted_spans"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _LEAST_RANK = 0.25  # of a bound that lies outside of all marks

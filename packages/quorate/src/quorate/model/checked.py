@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from quorate.crowd.algebra import spans_of_path
+from quorate.crowd.algebra import document_of, spans_of_path
 from quorate.crowd.crowd import Crowd
 from quorate.model.candidates import Candidates, looked_up
-from quorate.model.correction import Belief, Correction, corrected, features
+from quorate.model.correction import LEVEL, Belief, Correction, corrected, features
 from quorate.model.engines.protocol import Likely
 from quorate.model.spans import GivenSpans, SpanEvidence, highest_f1
-
-__all__ = ["LEAST_DOCUMENTS", "checked_documents", "learned_correction"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,7 +29,6 @@ _FOLDS = 10
 _STEPS = 50
 _STILL = 1e-8  # of weights that change no more
 _PRIOR_DOCUMENTS = 10.0  # checked documents that the expected number of missed spans counts as
-_CONFIDENCE = 0.9
 
 
 def checked_documents(crowd: Crowd) -> Integers:
@@ -113,7 +110,7 @@ def _truth(crowd: Crowd, candidates: Candidates, documents: Integers) -> tuple[F
     assert crowd.known is not None
     outside = crowd.tagset.outside or 0
     found = spans_of_path(np.where(crowd.known < 0, outside, crowd.known), crowd)
-    document = np.searchsorted(crowd.doc_start, found.start, side="right") - 1
+    document = document_of(crowd, found.start)
     found = found.where(np.isin(document, documents))
     true = np.full(crowd.n_docs, -1)
     true[documents] = np.bincount(document, minlength=crowd.n_docs)[documents]
@@ -161,7 +158,7 @@ def _interval(counts: Floats) -> tuple[float, float, float]:
     value = float(_f1(total))
     without_one = _f1(total[:, None] - counts)
     error = np.sqrt((n - 1) / n * ((without_one - without_one.mean()) ** 2).sum())
-    reach = float(student.ppf((1 + _CONFIDENCE) / 2, n - 1) * error)
+    reach = float(student.ppf((1 + LEVEL) / 2, n - 1) * error)
     return value, max(value - reach, 0.0), min(value + reach, 1.0)
 
 

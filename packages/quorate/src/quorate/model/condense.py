@@ -15,8 +15,6 @@ from quorate.crowd.algebra import laid_end_to_end
 from quorate.crowd.crowd import Crowd
 from quorate.model.kernels.distinct import distinct_tokens
 
-__all__ = ["Condensed", "condense"]
-
 
 class Condensed(NamedTuple):
     """The distinct tokens, as documents of one token each, and how often each occurs."""

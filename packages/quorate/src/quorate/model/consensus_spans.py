@@ -8,8 +8,6 @@ from quorate.corpus.tags import TagSet
 from quorate.crowd.algebra import Spans
 from quorate.model.engines.protocol import Decoded, Paths
 
-__all__ = ["consensus_spans"]
-
 
 def consensus_spans(decoded: Decoded | Paths, tagset: TagSet) -> Spans:
     """The spans of a consensus; in the plain scheme, every token's label."""

@@ -20,11 +20,11 @@ from scipy.special import expit, logit
 
 from quorate.model.candidates import Candidates
 
-__all__ = ["FEATURES", "Belief", "Correction", "corrected", "features"]
-
 Floats = NDArray[np.float64]
 FEATURES = ("all", "confidence", "votes", "alone", "long")
 """The features by name: all spans, the confidence stated, the share of votes, one annotator alone, several tokens."""
+LEVEL = 0.9
+"""How often the interval of F1 holds it, for documents drawn alike."""
 _SUREST = 1 - 1e-4  # of a probability that is corrected
 
 
@@ -74,7 +74,8 @@ class Correction(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """As values of JSON."""
         beliefs = [one._asdict() for one in self.beliefs]
-        return {**self._asdict(), "weights": dict(zip(FEATURES, self.weights, strict=True)), "beliefs": beliefs}
+        weights = dict(zip(FEATURES, self.weights, strict=True))
+        return {**self._asdict(), "weights": weights, "f1": list(self.f1), "beliefs": beliefs}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:

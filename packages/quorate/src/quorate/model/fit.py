@@ -48,8 +48,6 @@ from quorate.model.spans import (
     stated_spans,
 )
 
-__all__ = ["Consensus", "Fitted", "fit", "fit_and_decode"]
-
 Progress = Callable[[loop.Progress], None]
 DEFAULTS, HERE = Settings(), Engines()
 
@@ -372,10 +370,11 @@ def _calibrated(
     finally:
         for one in found:
             one.engine.close()
-    spans = 1.0
-    if settings.spans:
-        spans = fit_span_exponent([one.held_out for one in found], _confirmed(found, settings))
-    return Calibration(tokens, spans)
+    if not settings.spans:
+        return Calibration(tokens)
+    confirmed = _confirmed(found, settings)
+    spans = fit_span_exponent([one.held_out for one in found], confirmed)
+    return Calibration(tokens, spans, matched=confirmed(1.0).share)
 
 
 def _correction(

@@ -23,8 +23,6 @@ from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.dirichlet import View
 from quorate.model.settings import AnnotatorModel
 
-__all__ = ["Past", "WithHistory", "merged_cells", "past_cells", "restored_history"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Arrays = dict[str, Floats]

@@ -28,27 +28,6 @@ from quorate.model.parts.text import Words
 from quorate.model.parts.truth import Chain, Truth
 from quorate.model.start import Start
 
-__all__ = [
-    "DecodesInPart",
-    "Fit",
-    "KeepsModels",
-    "Model",
-    "Progress",
-    "Resident",
-    "Start",
-    "StopReason",
-    "Trace",
-    "best_paths",
-    "decode",
-    "fit",
-    "initial_model",
-    "more_passes",
-    "output_tables",
-    "passes",
-    "posteriors",
-]
-
-
 Floats = NDArray[np.float64]
 
 

@@ -11,9 +11,6 @@ from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode, encode_known
 from quorate.errors import InputError, SettingsError
 
-__all__ = ["Known", "check_corpus", "crowd_of", "encoded_with", "known_tags"]
-
-
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
 

@@ -13,25 +13,6 @@ from quorate.corpus.schemes import Invalid, Scheme
 from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
 from quorate.model.start import Start
 
-__all__ = [
-    "GONE",
-    "MODEL",
-    "READ",
-    "WRITTEN",
-    "AnnotatorModel",
-    "Decode",
-    "Inference",
-    "Range",
-    "Settings",
-    "Ties",
-    "TruthModel",
-    "as_share",
-    "check_number",
-    "choice",
-    "decode_of_tokens",
-    "scheme_named",
-]
-
 Choice = TypeVar("Choice", bound=StrEnum)
 
 _MOST = 1e6  # prior counts above this would drown any data, and the digits of the bound with them

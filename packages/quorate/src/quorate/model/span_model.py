@@ -31,8 +31,6 @@ from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.dirichlet import View, log_mean
 from quorate.model.parts.responses import Responses
 
-__all__ = ["TEMPER", "SpanCounts", "SpanEngine", "SpanModel", "SpanPosterior", "prior_log_odds"]
-
 Floats = NDArray[np.float64]
 
 TEMPER = 0.4

@@ -30,26 +30,6 @@ from quorate.model.parts.responses import Responses
 from quorate.model.settings import Decode, Settings
 from quorate.model.span_model import SpanEngine, SpanModel, prior_log_odds
 
-__all__ = [
-    "LIKELY",
-    "NOTED",
-    "GivenSpans",
-    "SpanEvidence",
-    "by_label",
-    "clamped_documents",
-    "decode_spans",
-    "fit_spans",
-    "given_spans",
-    "highest_f1",
-    "mixed",
-    "needs_spans",
-    "span_evidence",
-    "spans_beginning",
-    "stated_spans",
-    "with_known",
-    "with_spans",
-]
-
 Floats = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 NOTED = 0.01

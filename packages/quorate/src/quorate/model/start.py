@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Start"]
-
 
 class Start(StrEnum):
     """What the first pass starts from: the priors, or shares of votes.

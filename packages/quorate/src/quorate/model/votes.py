@@ -20,8 +20,6 @@ from quorate.model.settings import Decode, Ties
 from quorate.model.span_model import SpanEngine
 from quorate.model.spans import GivenSpans, SpanEvidence, by_label, clamped_documents, with_known, with_spans
 
-__all__ = ["Votes", "majority", "one_worker_a_document", "silent_majority", "span_majority"]
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 _NO_VOTE = 1e-300  # of a share whose logarithm is taken

@@ -9,8 +9,6 @@ from typing import Any
 from quorate.model.settings import Settings
 from quorate.project.store import Version
 
-__all__ = ["outputs_changed", "what_changed"]
-
 _GROUPS = ("settings", "reading")  # what is in them are options like all others
 _OPTIONS = {"format": "from", "predictions": "with-predictions"}  # where the name is not that of the option
 _OPTIONS |= {one.name: one.metadata["option"].removeprefix("--") for one in fields(Settings) if one.metadata["option"]}
@@ -31,10 +29,10 @@ def what_changed(
 
 def outputs_changed(before: Version, outputs: Collection[str]) -> Iterator[str]:
     """Which outputs are asked for that a version did not write, and which no longer are."""
-    told = [f"{name} new" for name in outputs if name not in before.outputs]
-    told += [f"{name} gone" for name in before.outputs if name not in outputs]
-    if told:
-        yield f"outputs: {', '.join(told)}"
+    found = [f"{name} new" for name in outputs if name not in before.outputs]
+    found += [f"{name} gone" for name in before.outputs if name not in outputs]
+    if found:
+        yield f"outputs: {', '.join(found)}"
 
 
 def _files(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:

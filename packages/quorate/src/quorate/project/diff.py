@@ -11,8 +11,6 @@ import msgspec
 from quorate.project.changes import what_changed
 from quorate.project.store import Store, Version
 
-__all__ = ["AnnotatorChange", "Difference", "DocumentChange", "SpanChange", "difference"]
-
 _MOVED = 0.05  # of a document's confidence, or of an annotator's informativeness in bits: what is worth a word
 
 
@@ -102,12 +100,12 @@ def difference(store: Store, before: Version, after: Version) -> Difference:
     """From one version to another, which need not be the later."""
     old, new = (_lines(store.content(version.consensus)) for version in (before, after))
     documents = [_document(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])]
-    said = [_annotators(store.content(version.annotators)) for version in (before, after)]
+    rows = [_annotators(store.content(version.annotators)) for version in (before, after)]
     return Difference(
         before.number,
         after.number,
         tuple(one for one in documents if one is not None),
-        tuple(_annotator_changes(*said)),
+        tuple(_annotator_changes(*rows)),
         (before.agreement, after.agreement),
         tuple(what_changed(before, after.inputs, after.known, after.decided)),
     )
@@ -143,9 +141,9 @@ def _span_changes(old: Sequence[_Span], new: Sequence[_Span]) -> Iterator[SpanCh
             if match is not None:
                 came.remove(span)
                 gone.remove(match)
-                yield SpanChange("label" if match.label != span.label else "bounds", _told(match), _told(span))
-    yield from (SpanChange("removed", _told(span), None) for span in gone)
-    yield from (SpanChange("added", None, _told(span)) for span in came)
+                yield SpanChange("label" if match.label != span.label else "bounds", _named(match), _named(span))
+    yield from (SpanChange("removed", _named(span), None) for span in gone)
+    yield from (SpanChange("added", None, _named(span)) for span in came)
 
 
 def _matches(one: _Span, other: _Span, same_place: bool) -> bool:
@@ -154,7 +152,7 @@ def _matches(one: _Span, other: _Span, same_place: bool) -> bool:
     return one.label == other.label and one.start < other.end and other.start < one.end
 
 
-def _told(span: _Span) -> tuple[str, str]:
+def _named(span: _Span) -> tuple[str, str]:
     return span.text or f"{span.start}–{span.end}", span.label
 
 
@@ -166,10 +164,10 @@ class _Annotator(msgspec.Struct):
 
 
 def _annotators(content: bytes) -> dict[str, tuple[float, float]]:
-    said = msgspec.json.decode(content, type=list[_Annotator])
+    rows = msgspec.json.decode(content, type=list[_Annotator])
     return {
         one.name if not one.layer else f"{one.name} ({one.layer})": (one.labels, one.informativeness or 0.0)
-        for one in said
+        for one in rows
     }
 
 

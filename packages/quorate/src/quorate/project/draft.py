@@ -15,8 +15,6 @@ from quorate.formats.notes import some
 from quorate.formats.repeated import file_per_annotator, texts_by_file
 from quorate.wording import counted
 
-__all__ = ["Draft", "draft_settings_file", "is_named_like_an_input", "patterns_of"]
-
 _ENDINGS = (".jsonl", ".json", ".conll", ".csv", ".tsv", ".zip", ".parquet", ".spacy", ".manifest", ".gz", ".qr")
 _NOT_INPUTS = ("consensus", "gold", "review", "known", "checked", "audit", "correct", "adjudicate", "meta")
 _OVERLAP = "overlap"  # in a note of the reader: spans were left out for want of layers
@@ -57,7 +55,7 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
             names.append(name)
             notes += corpus.notes
             seen.append(f"{name}: {_in_words(corpus)}")
-            if not corpus.stands_alone:
+            if corpus.numbered:
                 numbered |= texts_by_file((document, len(document.annotations)) for document in corpus)
     if not names:
         raise InputError("no file in this folder has annotations (name them: quorate init exports/*.json)")

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from quorate.errors import InputError, SettingsError
 from quorate.wording import in_words_and_numbers
 
-__all__ = ["NAME", "LabelStudioProject", "SettingsFile", "find"]
-
 NAME = "quorate.toml"
 _SHAPE = 'inputs = ["exports/*.jsonl"], known = ["reviews/*.jsonl"], and tables like [aggregate]'
 

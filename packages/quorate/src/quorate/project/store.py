@@ -22,8 +22,6 @@ from quorate.errors import InputError, OutputError, SettingsError
 from quorate.storage.files.atomic import folder_written_whole, place_of, written_whole
 from quorate.storage.files.locks import locked_by_us
 
-__all__ = ["Store", "Version", "digest_of_path"]
-
 _QUICK = 1  # of zlib: a third of the time for a tenth more room
 
 
@@ -73,11 +71,6 @@ class Store:
     def pulled(self) -> Path:
         """Where exports of servers are kept."""
         return self.folder / "pulled"
-
-    @property
-    def read(self) -> Path:
-        """Where it is kept what was read from inputs."""
-        return self.folder / "read"
 
     @property
     def work(self) -> Path:

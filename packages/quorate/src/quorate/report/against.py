@@ -17,8 +17,6 @@ from quorate.report.content import Bins, Calibration, ErrorExample, ErrorRow, Go
 from quorate.report.documents import Codes
 from quorate.result.result import Result
 
-__all__ = ["against_gold", "against_vote", "majority_of"]
-
 _EXAMPLES = 3
 
 KINDS: dict[str, str] = {

@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import audit as audits
-from quorate.audit.audited import FEW_SPANS, Scores
+from quorate.audit.audited import Scores
 from quorate.audit.checked import read_checked, read_plan
 from quorate.audit.claims import Claims, spans_of
 from quorate.audit.estimate import Estimate
 from quorate.audit.plan import TELLS_LITTLE, Plan
 from quorate.audit.recalibration import recalibrated
+from quorate.audit.sentences import Outcome, enough_seen, headline, notes
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.report.content import Audit, AuditScores, Bins, Recalibrated, ToCheck
 from quorate.result.result import Result
-
-__all__ = ["audited", "check_drawn_from", "read_audit", "to_check", "weighted_bins"]
 
 Floats = NDArray[np.float64]
 
@@ -67,21 +66,19 @@ def to_check(audit: audits.Audit | Plan) -> ToCheck | None:
 
 def audited(audit: audits.Audit) -> Audit:
     """What an audit found."""
-    plan, by_type = audit.plan, audit.by_type
+    plan, outcome = audit.plan, Outcome.of(audit)
     rows = [_scores("", audit.scores)]
-    if len(by_type) > 1:
-        rows += [_scores(kind, scores) for kind, scores in by_type.items() if scores.seen >= FEW_SPANS]
+    if len(audit.by_type) > 1:
+        rows += [_scores(kind, scores) for kind, scores in enough_seen(audit).items()]
     return Audit(
         checked=audit.n,
         documents=len(plan.claims),
         planned=len(plan),
         seed=plan.seed,
-        sequential=plan.sequential,
-        confidence=audit.confidence,
         scores=rows,
-        few=[kind for kind, scores in by_type.items() if scores.seen < FEW_SPANS] if len(by_type) > 1 else (),
+        headline=headline(outcome),
+        notes=notes(outcome),
         reliability=list(_reliability(audit)),
-        more_to_halve=audit.more_to_halve,
     )
 
 

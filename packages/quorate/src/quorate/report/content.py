@@ -277,7 +277,7 @@ class Agreement:
     unitizing_alpha: float | None = None
     fleiss_kappa: float | None = None
     mean_kappa: float | None = None
-    span_f1: float | None = None
+    spans_matched: float | None = None
     by_type: Mapping[str, float | None] = field(default_factory=dict)
     n_pairs: int = 0
     pairs: Sequence[Sequence[Any]] = ()
@@ -328,20 +328,17 @@ class Recalibrated:
 class Audit:
     """What a person found in ``checked`` documents that were drawn, and what follows for the whole consensus.
 
-    ``few`` are types of which too little was seen to score them; ``more_to_halve`` documents would make the intervals
-    half as wide.
+    ``headline`` is the answer in a line, ``notes`` what it means.
     """
 
     checked: int = 0
     documents: int = 0
     planned: int = 0
     seed: int = 0
-    sequential: bool = False
-    confidence: float = 0.9
     scores: Sequence[AuditScores] = ()
-    few: Sequence[str] = ()
+    headline: str = ""
+    notes: Sequence[str] = ()
     reliability: Sequence[Recalibrated] = ()
-    more_to_halve: int = 0
 
 
 @dataclass(frozen=True)
@@ -468,8 +465,9 @@ class Report:
     """Everything that a report shows; ``tags`` are what the numbers in documents stand for.
 
     ``version`` is that of this package, ``of_version`` that of the consensus, where somebody counts them. ``layer`` is
-    what of the annotations it is about, where they are in layers. ``changes`` are sentences on what was done before and
-    after the fit: merged duplicates, sources that abstain, correlated errors, calibration.
+    what of the annotations it is about, where they are in layers. ``how_good`` is what is known of the consensus, in
+    the words that the terminal has, and ``estimate`` what is said of confidence. ``changes`` are sentences on what was
+    done before and after the fit: merged duplicates, sources that abstain, correlated errors, calibration.
     """
 
     title: str = ""
@@ -481,6 +479,8 @@ class Report:
     inputs: Sequence[str] = ()
     digest: str = ""
     layer: str = ""
+    how_good: str = ""
+    estimate: str = ""
     notes: Sequence[str] = ()
     annotators: Annotators = field(default_factory=Annotators)
     matrices: Matrices = field(default_factory=Matrices)

@@ -19,9 +19,11 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.capabilities import Explains
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
+from quorate.evaluate.describe import ESTIMATE, KnownF1, audit_command, f1_by_gold, how_good, score_of
 from quorate.evaluate.metrics import measure_agreement
 from quorate.formats.notes import people as named
-from quorate.model.calibration import AS_STATED
+from quorate.model.calibration import AS_STATED, Calibration
+from quorate.model.correction import Correction
 from quorate.model.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.audits import audited, check_drawn_from, to_check
@@ -40,6 +42,7 @@ from quorate.report.content import (
     Report,
     SettingRow,
     Summary,
+    ToCheck,
     Together,
     TypeRow,
 )
@@ -48,11 +51,12 @@ from quorate.report.documents import Codes, chosen_documents, document_rows, pos
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, NOT_JUDGED, Person, blind_types, people, wilson
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.checked import checked_sentences
+from quorate.result.checked import checked_in_words
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
+from quorate.wording import counted as in_words
 from quorate.wording import repaired
 
 __all__ = ["collect"]
@@ -140,6 +144,16 @@ def collect(
         inputs=[str(name) for name in result.corpus.digests],
         digest=("".join(result.corpus.digests.values())[:16] or title) + (f"-{layer}" if layer else ""),
         layer=layer,
+        how_good=_how_good(
+            result,
+            agreement,
+            known=known,
+            split=split,
+            audit=audit,
+            unchecked=unchecked,
+            correction=_correction(explain),
+        ),
+        estimate=ESTIMATE,
         notes=_notes(result),
         annotators=annotators,
         matrices=_matrices(result, crowd, grouped),
@@ -160,6 +174,42 @@ def collect(
     report = replace(report, findings=find(report), next=next_steps(report))
     tell(steps, steps, "")
     return report
+
+
+def _matched(calibration: Calibration) -> str:
+    """How often held-out annotators gave what the others' consensus has."""
+    if calibration.matched is None:
+        return ""
+    return f" Held-out annotators marked {100 * calibration.matched:.0f} % of the others' consensus spans just so."
+
+
+def _correction(model: Explains | None) -> Correction | None:
+    return model.fitted_.calibration.correction if model is not None else None
+
+
+def _how_good(
+    result: Result,
+    agreement: Agreement | None,
+    *,
+    known: Collection[str],
+    split: str | None,
+    audit: Audit | Plan | None,
+    unchecked: ToCheck | None,
+    correction: Correction | None,
+) -> str:
+    """What is known of the consensus: by the audit, by gold that was not given as known, or by what was."""
+    found = KnownF1.of_audit(audit.f1, audit.confidence, audit.n) if isinstance(audit, Audit) else None
+    scored = [
+        position
+        for position, document in enumerate(result.corpus)
+        if document.id not in known and (split is None or document.split == split)
+    ]
+    to_know = audit_command("consensus.jsonl", len(result))
+    if unchecked is not None:
+        to_know = f"check the {in_words(len(unchecked.ids), 'document')} of the audit, under Documents"
+    alpha = None if agreement is None else agreement.alpha
+    known_f1 = found or f1_by_gold(result, scored) or KnownF1.of_check(correction)
+    return how_good(alpha, known_f1, to_know, of=score_of(result))
 
 
 def _notes(result: Result) -> list[str]:
@@ -399,7 +449,7 @@ def _agreement(result: Result) -> Agreement | None:
         unitizing_alpha=found.unitizing_alpha,
         fleiss_kappa=found.fleiss_kappa,
         mean_kappa=found.mean_kappa,
-        span_f1=found.span_f1,
+        spans_matched=found.spans_matched,
         by_type=found.unitizing_by_type,
         n_pairs=len(pairs),
         pairs=pairs[:_MOST_PAIRS],
@@ -431,14 +481,15 @@ def _changes(model: BSC | CRFMA | MajorityVote | None, result: Result) -> list[s
         )
     if isinstance(model, Explains) and model.fitted_.calibration != AS_STATED:
         tokens, spans = model.fitted_.calibration[:2]
-        correction = model.fitted_.calibration.correction
+        correction = _correction(model)
         spanwise = model.fitted_.spans is not None and correction is None
         of_spans = f", and of sets of spans to {spans:.2f}" if spanwise else ""
         sentences.append(
             "Confidence is calibrated on held-out annotators: probabilities of labels are raised to the power of "
-            f"{tokens:.2f}{of_spans} (below 1 means less sure)."
+            f"{tokens:.2f}{of_spans} (below 1 means less sure).{_matched(model.fitted_.calibration)}"
         )
-        sentences += [f"{one}." for one in checked_sentences(correction)]
+        if correction is not None:
+            sentences.append(f"{checked_in_words(correction)}.")
     return sentences
 
 

@@ -11,8 +11,6 @@ from quorate.report.content import DifferenceRow
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
 
-__all__ = ["differences", "people_and_models"]
-
 
 def people_and_models(result: Result) -> list[DifferenceRow] | None:
     """By type, the spans that most people who saw them marked and models did not, and the other way round.

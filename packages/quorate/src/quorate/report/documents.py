@@ -18,8 +18,6 @@ from quorate.result.result import Result
 if TYPE_CHECKING:
     from quorate.estimators.capabilities import Explains
 
-__all__ = ["Codes", "chosen_documents", "document_rows", "positions_beyond"]
-
 _MOST_TOKENS_EXPLAINED = 12  # plain tags: every token is a decision, only the least certain are explained
 _SAME = 1e-6
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from quorate.estimators.comparison import TOO_LITTLE_OVERLAP
 from quorate.formats.notes import some
 from quorate.report.content import AnnotatorRow, Annotators, Audit, Finding, Gold, LabelRow, Report
 from quorate.report.people import (
+    APART,
     HABITS,
     LEAST_SHARE,
     MARKS_LITTLE,
@@ -115,15 +117,15 @@ def _consensus(report: Report) -> Iterator[Finding]:
     if _is_unchecked(report):
         yield Finding(
             "documents",
-            f"{counted(documents.not_judged, 'document was', 'documents were')} labelled by annotators who cannot be "
-            "judged: confidence is what the model supposes, and nobody has checked it.",
+            f"{counted(documents.not_judged, 'document was', 'documents were')} labelled only by annotators who share "
+            "no document with anybody: nothing shows how good these labels are, and confidence is a guess.",
         )
     elif _most_are_doubtful(report):
         yield Finding(
             "documents",
             f"{doubtful:,} of {counted(documents.total, 'document')} are more likely to contain a mistake than not. "
-            "One wrong start or end of a span is enough for that, which is common where documents have several spans, "
-            "or long ones: the confidence of single spans says more.",
+            "One wrong start or end of a span is enough. That is common where documents have many spans, or long ones: "
+            "look at the confidence of single spans.",
         )
     elif doubtful:
         share = percent(doubtful / max(documents.total, 1))
@@ -175,15 +177,7 @@ def _audit(audit: Audit | None) -> Iterator[Finding]:
     score = None if audit is None or not audit.scores else audit.scores[0].f1
     if audit is None or score is None:
         return
-    value, low, high = (100 * each for each in score)
-    if audit.checked == audit.documents:
-        text = f"Every document was checked: the consensus has an F1 of {value:.1f}."
-    else:
-        text = (
-            f"By the {counted(audit.checked, 'document')} of the audit, the F1 of the whole consensus is {value:.1f}, "
-            f"and with {100 * audit.confidence:g}% confidence between {low:.1f} and {high:.1f}."
-        )
-    yield Finding("audit", text)
+    yield Finding("audit", f"{audit.headline} ({counted(audit.checked, 'document')} checked).")
 
 
 _CHANGES = (
@@ -204,11 +198,18 @@ def _overconfidence(gold: Gold | None) -> Iterator[Finding]:
         yield Finding(
             "calibration",
             f"Its confidence is too high: spans are given {percent(claimed)} on average where {percent(right)} are "
-            "right. Take it as a ranking.",
+            "right. Use it to rank documents, not as the share that is right.",
         )
 
 
 def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
+    if apart := _apart(annotators):
+        mark = "marks" if len(apart) == 1 else "mark"
+        yield Finding(
+            "annotators",
+            f"{_people(apart, 4)} {mark} next to nothing that others mark: {TOO_LITTLE_OVERLAP}.",
+            _only(apart),
+        )
     alone = _not_judged(annotators)
     if alone:
         share = "shares" if len(alone) == 1 else "share"
@@ -222,11 +223,10 @@ def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
     noise = [row for row in known if row.kind == "noise"]
     if noise:
         names = _people([row.name for row in noise], 4)
-        verb = "tells" if len(noise) == 1 else "tell"
         yield Finding(
             "annotators",
-            f"{names} {verb} next to nothing about the truth "
-            f"({max(map(_bits, noise)):.2f} bits a label at most; the median is {typical:.2f}).",
+            f"The labels of {names} carry almost no information: {max(map(_bits, noise)):.2f} bits each at most, where "
+            f"half of the annotators have {typical:.2f} or more.",
             noise[0].name if len(noise) == 1 else None,
         )
     judged = [
@@ -235,19 +235,23 @@ def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
     for row in sorted(judged, key=lambda row: -row.own_spans)[:_HABITS_SHOWN]:
         yield Finding(
             "annotators",
-            f"{person(row.name)} marks {percent(row.coverage or 0.0)} of what there is to mark, and is right in "
-            f"{percent(row.precision or 0.0)} of it.",
+            f"{person(row.name)} marks {percent(row.coverage or 0.0)} of the consensus's spans, and "
+            f"{percent(row.precision or 0.0)} of its own marks are in the consensus.",
             row.name,
         )
     others = [row for row in known if row.kind != "noise" and row.kind not in _BY_PRECISION and row.source != "rules"]
     yield from _habits(annotators, others)
     best = [row for row in sorted(known, key=lambda row: -_bits(row)) if row.kind == "careful"][:3]
     if best and len(known) > 3:
-        yield Finding("annotators", f"Most can be learned from {_people([row.name for row in best], 3)}.")
+        yield Finding("annotators", f"The labels of {_people([row.name for row in best], 3)} tell most.")
 
 
 def _not_judged(annotators: Annotators) -> list[str]:
     return [row.name for row in annotators.rows if row.kind == NOT_JUDGED]
+
+
+def _apart(annotators: Annotators) -> list[str]:
+    return [row.name for row in annotators.rows if row.kind == APART]
 
 
 def _only(names: Sequence[str]) -> str | None:
@@ -299,7 +303,7 @@ def _habits(annotators: Annotators, rows: Sequence[AnnotatorRow]) -> Iterator[Fi
         verbs = {verb: verb_alone if alone else verb for verb, verb_alone in _VERBS.items()}
         sentence = _SENTENCES[kind].format(share=" to ".join(dict.fromkeys([shares[0], shares[-1]])), **verbs)
         usual = percent(annotators.crowd[kind] or 0.0)
-        yield Finding("annotators", f"{_people(names)} {sentence} (the crowd: {usual}).", alone)
+        yield Finding("annotators", f"{_people(names)} {sentence} (all annotators: {usual}).", alone)
 
 
 class _Habit(NamedTuple):
@@ -334,15 +338,15 @@ def _labels(report: Report) -> Iterator[Finding]:
         if at_most < at_least:
             yield Finding(
                 "labels",
-                f"{hardest.label} is the hardest label: {percent(_confidence(hardest))} certain on average, "
-                f"where {easiest.label} is {percent(_confidence(easiest))}.",
+                f"{hardest.label} is the least certain label, with {percent(_confidence(hardest))} on average; "
+                f"{easiest.label} has {percent(_confidence(easiest))}.",
             )
     mixed = _mixed_up(report)
     if mixed:
         yield Finding(
             "labels",
-            f"{mixed.label} is taken for {mixed.mixed_with} more often than any other mix-up: "
-            f"in {percent(mixed.mixed_share)} of all marks on it.",
+            f"{mixed.label} is most often mistaken: {percent(mixed.mixed_share)} of all labels on it say "
+            f"{mixed.mixed_with}.",
         )
 
 
@@ -366,14 +370,14 @@ def _agreement(report: Report) -> Iterator[Finding]:
         for least, word in ((0.8, "good"), (0.667, "tolerable"), (_POOR_ALPHA, "low"), (-2, "poor"))
         if alpha >= least
     )
-    yield Finding("agreement", f"Before any model, annotators' agreement is {word} (Krippendorff's alpha {alpha:.2f}).")
+    yield Finding("agreement", f"The agreement of annotators is {word} (Krippendorff's alpha {alpha:.2f}).")
 
 
 def next_steps(report: Report) -> list[str]:
     """What to do now, the most useful first.
 
     >>> next_steps(Report())
-    ['Nothing needs to be done: use the consensus as it is.']
+    ["Check a sample of documents to know how good the consensus is ('quorate audit'). Nothing else stands out."]
     """
     steps = [
         *_steps_of_the_alone(report),
@@ -383,6 +387,10 @@ def next_steps(report: Report) -> list[str]:
         *_steps_of_people(report.annotators.rows),
         *_steps_of_labels(report),
     ]
+    if report.audit is None and report.gold is None:
+        return steps or [
+            "Check a sample of documents to know how good the consensus is ('quorate audit'). Nothing else stands out."
+        ]
     return steps or ["Nothing needs to be done: use the consensus as it is."]
 
 
@@ -391,17 +399,20 @@ def _steps_of_the_alone(report: Report) -> Iterator[str]:
     if alone and report.audit is None and report.gold is None:
         yield (
             f"Have a second annotator label some documents of {_people(alone, 4)}, or check some yourself ('quorate "
-            "audit'): until then nothing tells how good these are."
+            "audit'): until then nothing shows how good their labels are."
         )
+    apart = _apart(report.annotators)
+    if apart and report.audit is None and report.gold is None:
+        yield f"Have a person label some documents in which {_people(apart, 4)} marked something, or do an audit."
 
 
 def _steps_of_audit(report: Report) -> Iterator[str]:
     audit, left = report.audit, report.to_check
     if left is not None:
         yield (
-            f"Check the {counted(len(left.ids), 'document')} of the audit under Documents, export the corrections, and "
-            "give them to 'quorate audit result' with --checked, and the plan with --plan: then it is known how "
-            "good the whole consensus is."
+            f"Check the {counted(len(left.ids), 'document')} of the audit under Documents, and export the corrections. "
+            "'quorate audit result' takes them with --checked, and the plan with --plan: it says how good the whole "
+            "consensus is."
         )
     if audit is None:
         return
@@ -410,8 +421,8 @@ def _steps_of_audit(report: Report) -> Iterator[str]:
         yield f"Do not use the consensus as it is: by the audit its F1 is {100 * score[0]:.1f}."
     if any(one.name == "Spans" and one.before.error - one.after.error >= _MISLEADING for one in audit.reliability):
         yield (
-            "Take confidence as the audit corrects it ('quorate audit result' with --recalibrated): as given, it "
-            "misleads."
+            "Have confidence corrected ('quorate audit result' with --recalibrated): the audit shows that it is "
+            "wrong as given."
         )
 
 
@@ -432,18 +443,18 @@ def _steps_of_gold(report: Report) -> Iterator[str]:
     if gold.vote is not None:
         voted = gold.vote.strict[2] if gold.vote.strict else gold.vote.accuracy
         if voted - good >= _MUCH_BETTER:
-            yield f"A majority vote does better against gold ({100 * voted:.1f}): see what 'quorate compare' says."
+            yield f"A majority vote does better against gold ({100 * voted:.1f}): see 'quorate compare'."
     if list(_overconfidence(gold)):
-        yield "Choose what to accept by gold, or by rank: the confidence is too high here."
+        yield "Do not read confidence as the share that is right: against gold it is too high."
 
 
 def _steps_of_documents(report: Report) -> Iterator[str]:
     review, doubtful = report.summary.review, report.documents.doubtful
     if review > _AT_ONCE and _most_are_doubtful(report) and not _is_unchecked(report):
         yield (
-            f"Begin with the {_AT_ONCE} least certain documents under Documents: correct what is wrong, export the "
-            "review, and fit again with --known. What you correct teaches the model about its annotators, so that "
-            f"fewer than the {doubtful:,} documents that are doubtful now may need a check."
+            f"Check the {_AT_ONCE} least certain documents under Documents, correct what is wrong, export the review, "
+            "and fit again with --known. Corrections also teach the model about its annotators: after that, fewer "
+            f"than {doubtful:,} documents may be doubtful."
         )
     elif review and not _is_unchecked(report):
         those = "least certain document" if review == 1 else f"{review:,} least certain documents"
@@ -454,25 +465,28 @@ def _steps_of_documents(report: Report) -> Iterator[str]:
     once = report.documents.once - report.documents.not_judged
     if once > 0:
         yield (
-            f"{counted(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
-            f"{'it' if once == 1 else 'them'} annotated again."
+            f"Have {counted(once, 'document')} annotated by more people: {'it has' if once == 1 else 'they have'} one "
+            "annotator or none."
         )
-    alpha = None if report.agreement is None else report.agreement.alpha
+    rows, alpha = report.annotators.rows, None if report.agreement is None else report.agreement.alpha
+    if rows and all(row.source == "rules" for row in rows):
+        return  # who follow no guidelines
     if doubtful > 0.2 * report.documents.total > 0:
         share = percent(doubtful / report.documents.total)
-        yield f"{share} of documents are doubtful: the guidelines may leave room for more than one reading."
+        yield f"See whether the guidelines can be read in two ways: {share} of documents are doubtful."
     elif alpha is not None and alpha < _POOR_ALPHA:
-        yield "Annotators hardly agree: the guidelines may leave room for more than one reading."
+        yield "See whether the guidelines can be read in two ways: annotators hardly agree."
 
 
 def _steps_of_people(rows: Sequence[AnnotatorRow]) -> Iterator[str]:
     noise = [row.name for row in rows if row.kind in ("noise", "marks nothing") and row.source != "rules"]
     if noise:
         names = _people(noise, 4)
-        yield f"Ask {names} how they worked before giving them more: so far their labels add next to nothing."
+        yield f"Ask {names} how they worked before you give them more documents: their labels tell almost nothing."
     wrong = [row.name for row in rows if row.kind == OFTEN_WRONG]
     if wrong:
-        yield f"Correct {_people(wrong, 4)}, or leave {'it' if len(wrong) == 1 else 'them'} out: most marks are wrong."
+        them, their = ("it", "its") if len(wrong) == 1 else ("them", "their")
+        yield f"Repair {_people(wrong, 4)}, or leave {them} out: most of {their} marks are not in the consensus."
     for kind, habit in HABITS.items():
         who = [row.name for row in rows if row.kind == habit]
         if who:
@@ -497,7 +511,7 @@ def _steps_of_labels(report: Report) -> Iterator[str]:
     if mixed:
         share = percent(mixed.mixed_share)
         yield (
-            f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: {share} of all marks on "
+            f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: {share} of all labels on "
             f"{mixed.label} say {mixed.mixed_with}."
         )
 

@@ -27,8 +27,6 @@ from quorate.model.settings import Decode, Settings
 from quorate.model.spans import SpanEvidence, given_spans, needs_spans
 from quorate.result.result import Result
 
-__all__ = ["Influence", "influences"]
-
 Floats = NDArray[np.float64]
 _LEAST = 1e-6  # a span that the token model finds less probable has probability 0
 _ROUNDING = 1e-9

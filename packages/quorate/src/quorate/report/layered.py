@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quorate.estimators.layered import LayeredModel
     from quorate.result.layers import LayeredResult
 
-__all__ = ["write_layered_report"]
-
 
 @knows_its_options
 def write_layered_report(

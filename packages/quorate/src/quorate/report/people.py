@@ -14,26 +14,10 @@ from quorate.corpus.tags import Invalid, Scheme
 from quorate.crowd.algebra import document_of_events, token_of_events
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.encode import encode
-from quorate.estimators.comparison import compared_with_nobody
+from quorate.estimators.comparison import compared_with_nobody, overlap_too_little
 from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
-
-__all__ = [
-    "HABITS",
-    "LEAST_SHARE",
-    "MARKS_LITTLE",
-    "MOSTLY_RIGHT",
-    "NOT_JUDGED",
-    "OFTEN_WRONG",
-    "RIGHT_WHERE_MARKED",
-    "Person",
-    "Shares",
-    "blind_types",
-    "people",
-    "right_where_they_mark",
-    "wilson",
-]
 
 Floats = NDArray[np.float64]
 ByType = Mapping[str, tuple[int, int, Mapping[str, int]]]
@@ -56,6 +40,9 @@ MARKS_LITTLE = "marks little"
 
 NOT_JUDGED = "cannot be judged"
 """Who shares no document with anybody, so that nobody knows how good they are."""
+
+APART = "too little overlap"
+"""A rule whose marks next to nobody else's marks touch, so that nobody knows how often it is right."""
 
 MOSTLY_RIGHT, OFTEN_WRONG = "mostly right", "often wrong"
 """Other rules: half or more of what they mark is right, or surely less."""
@@ -169,11 +156,12 @@ def people(result: Result, known: Collection[str] = ()) -> list[Person]:
         tokens.update(dict.fromkeys(document.annotations, len(document.tokens)))
     rows = []
     number = {name: k for k, name in enumerate(seen.annotators)}
-    alone = compared_with_nobody(result.model, result.corpus, known)
+    unknown = dict.fromkeys(() if known else overlap_too_little(seen, result.sources), APART)
+    unknown |= dict.fromkeys(compared_with_nobody(result.model, result.corpus, known), NOT_JUDGED)
     for name in result.corpus.annotators:
         k = number[name]
-        if name in alone:
-            rows.append(_not_judged(name, result.sources.kind(name), events, k))
+        if name in unknown:
+            rows.append(_not_judged(name, result.sources.kind(name), events, k, unknown[name]))
             continue
         accuracy, low, high = events.accuracy(k)
         own_habits = SpanHabits(*habits[:, :, k].sum(axis=1).tolist())
@@ -211,7 +199,7 @@ def people(result: Result, known: Collection[str] = ()) -> list[Person]:
     return rows
 
 
-def _not_judged(name: str, source: SourceKind, events: _Events, k: int) -> Person:
+def _not_judged(name: str, source: SourceKind, events: _Events, k: int, kind: str) -> Person:
     """An annotator of whom it is known what they gave, and not how good it is."""
     return Person(
         name=name,
@@ -228,7 +216,7 @@ def _not_judged(name: str, source: SourceKind, events: _Events, k: int) -> Perso
         truths=np.zeros((0, len(events.tagset.labels))),
         precision=None,
         coverage=None,
-        kind=NOT_JUDGED,
+        kind=kind,
         habits=SpanHabits(),
         habits_by_type={},
     )

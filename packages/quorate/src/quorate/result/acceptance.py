@@ -14,8 +14,6 @@ from quorate.errors import SettingsError
 from quorate.model.settings import as_share, check_number
 from quorate.wording import counted
 
-__all__ = ["Accepted", "accepted", "check_precision"]
-
 _DIGITS = 9  # decimals of a probability; later ones are rounding error
 
 
@@ -54,20 +52,28 @@ def check_precision(precision: float, name: str = "accept") -> None:
         raise SettingsError(f"{name} must be a precision above 0 and below 1, not {precision:g}{hint}")
 
 
-def accepted(spans: Sequence[Sequence[Span]], confidence: NDArray[np.float64], precision: float) -> Accepted:
+def accepted(
+    spans: Sequence[Sequence[Span]],
+    confidence: NDArray[np.float64],
+    precision: float,
+    tokens: Sequence[int] | NDArray[np.int64],
+) -> Accepted:
     """Part documents by their spans: as many of the surest as meet an expected precision together, and the others.
 
-    ``confidence [D]`` stands for a document without a span.
+    ``confidence [D]`` stands for a document without a span. In one without any of the ``tokens [D]`` nothing can be
+    wrong: it is accepted, and does not count.
 
-    >>> accepted([[Span(0, 1, "X", 0.9)], [Span(0, 1, "X", 0.5)]], np.array([0.9, 0.5]), 0.8).documents
+    >>> accepted([[Span(0, 1, "X", 0.9)], [Span(0, 1, "X", 0.5)]], np.array([0.9, 0.5]), 0.8, [1, 1]).documents
     [0]
     """
     check_precision(precision)
+    counts = np.asarray(tokens) > 0
     count = np.array([max(len(one), 1) for one in spans], np.float64)
     right = np.array([sum(span.sure for span in one) if one else confidence[d] for d, one in enumerate(spans)])
-    mean = np.round(right / count, _DIGITS)
+    mean = np.where(counts, np.round(right / count, _DIGITS), 1.0)
     order = np.argsort(-mean, kind="stable")
-    expected = np.round(np.cumsum(right[order]) / np.cumsum(count[order]), _DIGITS)
+    wrong, total = (np.cumsum((column * counts)[order]) for column in (count - right, count))
+    expected = np.round(1 - wrong / np.maximum(total, 1), _DIGITS)
     last_alike = np.append(np.diff(mean[order]) != 0, True)
     enough = np.flatnonzero(last_alike & (expected >= precision))
     n = int(enough[-1]) + 1 if len(enough) else 0

@@ -25,8 +25,6 @@ from quorate.crowd.crowd import Crowd
 from quorate.crowd.lots import hashed, lots_of
 from quorate.wording import counted
 
-__all__ = ["Ambiguity", "ambiguity_of"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

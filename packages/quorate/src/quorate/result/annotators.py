@@ -19,8 +19,6 @@ from quorate.model.parts.confusions import blocks
 from quorate.result.habits import KINDS, SpanHabits, count_habits
 from quorate.wording import counted
 
-__all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"]
-
 Floats = NDArray[np.float64]
 
 _FIGURES = 3  # of an annotator besides their habits

@@ -13,8 +13,6 @@ from quorate.errors import SettingsError
 from quorate.result.annotators import AnnotatorSummaries, check_matrix
 from quorate.wording import counted
 
-__all__ = ["Clusters", "Groups", "choose_clusters", "group_annotators", "k_means", "silhouette"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from quorate.model.engines.protocol import Decoded
 
-__all__ = ["Probabilities", "coherent"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

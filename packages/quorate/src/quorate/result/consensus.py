@@ -13,8 +13,6 @@ from quorate.formats.exports import ExportAnnotation
 from quorate.formats.notes import some
 from quorate.wording import counted
 
-__all__ = ["Consensus"]
-
 Floats = NDArray[np.float64]
 
 _SPANS_SHOWN = 5

@@ -17,8 +17,6 @@ from quorate.crowd.encode import encode
 from quorate.result.ambiguity import Ambiguity, ambiguity_of
 from quorate.result.shares import ShareModel, through_confusion
 
-__all__ = ["Expectations"]
-
 Floats = NDArray[np.float64]
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from quorate.model.loop import Trace
     from quorate.result.consensus import Consensus
 
-__all__ = ["FORMATS", "annotators_figure", "document_figure", "empty_figure", "kind_of", "save", "trace_figure"]
-
 Floats = NDArray[np.float64]
 
 FORMATS = ("pdf", "png", "svg")

@@ -13,8 +13,6 @@ from quorate.formats.notes import some
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Lettering", "fonts_for"]
-
 _USUAL = "DejaVu Sans"  # comes with matplotlib
 _BOX = "□"
 _OF_BOXES = "Last Resort"  # which has a picture of the kind of every character, and the character of none

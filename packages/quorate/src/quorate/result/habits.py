@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.crowd.crowd import Crowd
-from quorate.crowd.marked import counted, said_in
+from quorate.crowd.marked import counted, label_events
 from quorate.model.consensus_spans import consensus_spans
 from quorate.model.engines.protocol import Decoded
 from quorate.model.kernels.marked import SureSpans, add_habits
-
-__all__ = ["BOUNDS", "KINDS", "SpanHabits", "count_habits"]
 
 Floats = NDArray[np.float64]
 
@@ -115,9 +113,9 @@ def count_habits(encoded: Crowd, decoded: Decoded, labels: Floats | None = None)
     spans = consensus_spans(decoded, encoded.tagset)
     sure = np.minimum(decoded.span_probability[spans.start], 1.0)
     first = np.searchsorted(spans.start, encoded.doc_start)
-    said, truth = said_in(encoded), SureSpans(spans.start, spans.end, spans.kind, first, sure)
+    events, truth = label_events(encoded), SureSpans(spans.start, spans.end, spans.kind, first, sure)
     found, tokens = counted(
-        said, [(shape[0] * T, K), (K,)], lambda low, high, sums: add_habits(said, truth, low, high, *sums)
+        events, [(shape[0] * T, K), (K,)], lambda low, high, sums: add_habits(events, truth, low, high, *sums)
     )
     habits, labels = found.reshape(shape), encoded.annotator_weights() if labels is None else labels
     # Of those who leave tokens out, a document without any label is one that they had nothing to say about.

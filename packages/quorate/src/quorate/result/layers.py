@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["LayeredConsensus", "LayeredResult"]
-
 
 @dataclass(frozen=True, repr=False)
 class LayeredConsensus:
@@ -147,7 +145,7 @@ class LayeredResult:
         >>> aggregate_layers({"LOC": inner, "ORG": outer}, "mv").accept(0.9).documents
         [0]
         """
-        return accepted(self.spans, self.confidence, precision)
+        return accepted(self.spans, self.confidence, precision, np.diff(self._first._doc_start))
 
     def only(self, documents: Sequence[int]) -> LayeredResult:
         """The same for some of the documents, by their positions."""

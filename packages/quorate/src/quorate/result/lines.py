@@ -20,8 +20,6 @@ from quorate.model.kernels.lines import ConsensusColumns, lines_of, quoted
 from quorate.result.coherent import Probabilities
 from quorate.storage.columns import columns_of
 
-__all__ = ["can_be_compiled", "json_lines"]
-
 
 def can_be_compiled(tagset: TagSet) -> bool:
     """Whether compiled code can write these labels: not spans in pieces, which tags cannot tell from others.
@@ -37,7 +35,7 @@ def json_lines(
     tagset: TagSet,
     doc_start: NDArray[np.int64],
     decoded: Decoded,
-    told: Probabilities,
+    stated: Probabilities,
     known: NDArray[np.bool_],
     otherwise: Callable[[int, int], bytes],
 ) -> Iterator[tuple[int, memoryview]]:
@@ -53,7 +51,7 @@ def json_lines(
         first, last = documents_of
         tokens = slice(int(doc_start[first]), int(doc_start[last]))
         spans = slice(*np.searchsorted(begin, [tokens.start, tokens.stop]))
-        sure = told.tokens[tokens]
+        sure = stated.tokens[tokens]
         documents = columns_of(corpus, first, last) if ((sure >= 0) & (sure <= 1)).all() else None
         if documents is None:
             return last - first, memoryview(otherwise(first, last))
@@ -63,8 +61,8 @@ def json_lines(
             decoded.span_end[tokens],
             tokens.start,
             known[tokens] if some_known else known[:0],
-            _numbers(told.documents[first:last]),
-            _numbers(told.spans[spans]),
+            _numbers(stated.documents[first:last]),
+            _numbers(stated.spans[spans]),
             *labels,
             *types,
         )

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from quorate.result.consensus import Consensus
     from quorate.result.result import Result
 
-__all__ = ["consensus_html", "result_html"]
-
 _LEAST_CERTAIN = 5
 _MOST_ANNOTATORS = 10
 _MARK = (

@@ -12,8 +12,6 @@ from quorate.corpus.schemes import Invalid
 from quorate.crowd.encode import encode
 from quorate.result.ambiguity import ambiguity_of
 
-__all__ = ["AmbiguousDocument", "TwoReadings", "most_ambiguous"]
-
 _LIKELY = 0.5
 
 

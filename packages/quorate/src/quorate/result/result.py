@@ -100,10 +100,10 @@ class Result:
         self._annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
         self.sources = Sources.of(self.annotators.names, corpus.profiles) if sources is None else sources
         self._doc_start = doc_start
-        self._told = coherent(decoded, doc_start, known)
+        self._stated = coherent(decoded, doc_start, known)
         self._known = np.zeros(len(decoded.path), np.bool_) if known is None else known == decoded.path
         with np.errstate(divide="ignore"):
-            log_probability = np.minimum(decoded.log_probability, np.log(self._told.documents))
+            log_probability = np.minimum(decoded.log_probability, np.log(self._stated.documents))
         self._decoded = decoded._replace(log_probability=log_probability)
         invalid = Invalid(settings.get("invalid") or Invalid.REPAIR)
         posterior = decoded.posterior[: 0 if len(decoded.token_probability) else None]
@@ -133,8 +133,8 @@ class Result:
         >>> bool((tallies.found <= tallies.given).all())
         True
         """
-        posterior, told = self._kept_posterior(), self._told
-        sure = told.tokens if self.tagset.outside is None else told.spans
+        posterior, stated = self._kept_posterior(), self._stated
+        sure = stated.tokens if self.tagset.outside is None else stated.spans
         return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, sure)
 
     def span_habits(self, encoded: Crowd) -> Floats:
@@ -145,14 +145,14 @@ class Result:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
 
         Documents are taken from the surest on, as many as will do; of those equally sure, all or none. One without any
-        span counts as one that is right if it has none.
+        span counts as one that is right if it has none; one without any token is accepted, and does not count.
 
         >>> import quorate
         >>> accepted = quorate.aggregate(quorate.sample()).accept(0.9)
         >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
         (True, 320)
         """
-        return accepted(self.spans, self.confidence, precision)
+        return accepted(self.spans, self.confidence, precision, np.diff(self._doc_start))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ class Result:
     @property
     def confidence(self) -> Floats:
         """``[D]`` The probability of each document's whole sequence."""
-        return self._told.documents
+        return self._stated.documents
 
     @property
     def posterior(self) -> Floats:
@@ -272,7 +272,7 @@ class Result:
         )
         result = self._without_what_was_derived()
         spans = np.zeros(len(decoded.path))
-        spans[self._found.start] = self._told.spans
+        spans[self._found.start] = self._stated.spans
         result.corpus, result._doc_start, result._decoded = (
             Corpus([self.corpus[int(d)] for d in chosen]),
             doc_start,
@@ -282,7 +282,9 @@ class Result:
         tokens = token if isinstance(of_fit, slice) else of_fit[token]
         result._place = _Place(self._place.documents[chosen], tokens)
         result._known = self._known[token]
-        result._told = Probabilities(self._told.documents[chosen], spans[token][span_end > 0], self._told.tokens[token])
+        result._stated = Probabilities(
+            self._stated.documents[chosen], spans[token][span_end > 0], self._stated.tokens[token]
+        )
         return result
 
     def surest(self, least: float) -> Result:
@@ -305,7 +307,7 @@ class Result:
             unmarked[[first + token for span in spans if span.sure < least for token in span.tokens]] = True
         changed = np.diff(np.concatenate([[0], np.cumsum(unmarked)])[self._doc_start]) > 0
         with np.errstate(divide="ignore"):
-            at_most = np.log1p(-self._told.documents)  # what the document was before is not true then
+            at_most = np.log1p(-self._stated.documents)  # what the document was before is not true then
         part = decoded._replace(
             path=np.where(unmarked, self.tagset.outside, decoded.path).astype(np.int32),
             log_probability=np.where(changed, at_most, decoded.log_probability),
@@ -315,7 +317,7 @@ class Result:
         result = self._without_what_was_derived()
         result._known = self._known & ~unmarked
         known = np.where(result._known, decoded.path, -1).astype(np.int32)
-        result._decoded, result._told = part, coherent(part, self._doc_start, known)
+        result._decoded, result._stated = part, coherent(part, self._doc_start, known)
         result.settings_ = self.settings_ | {"surest": least}
         return result
 
@@ -398,8 +400,8 @@ class Result:
             pages = (ExportDocument(self.corpus[d], consensus=self[d].annotation()) for d in range(first, last))
             return b"".join(encoded_lines(consensus_lines(Export(lambda: pages, self.labels, self.tagset.scheme))))
 
-        told = (self._decoded, self._told, self._known)
-        return json_lines(self.corpus, self.tagset, self._doc_start, *told, otherwise)
+        stated = (self._decoded, self._stated, self._known)
+        return json_lines(self.corpus, self.tagset, self._doc_start, *stated, otherwise)
 
     def annotations(self, *, shares: bool = False) -> Iterator[ExportAnnotation]:
         """The consensus on every document as writers take it, with what annotators would say if asked for."""
@@ -451,8 +453,8 @@ class Result:
             self.corpus[d],
             self._tags(d),
             self._spans(d),
-            float(self._told.documents[d]),
-            self._told.tokens[self._tokens(d)],
+            float(self._stated.documents[d]),
+            self._stated.tokens[self._tokens(d)],
             self._posterior(d) if kept else np.zeros((0, len(self.labels))),
             self._known[self._tokens(d)],
         )
@@ -479,7 +481,7 @@ class Result:
 
         People mark them together, so that this is too low rather than too high; it is never below the whole document.
         """
-        least = float(self._told.documents[d])
+        least = float(self._stated.documents[d])
         return joined(self.pieces(d), lambda sure: max(math.prod(sure), least))
 
     def pieces(self, d: int) -> list[Span]:
@@ -494,7 +496,7 @@ class Result:
         found, decoded, first = self._found, self._decoded, int(self._doc_start[d])
         here = slice(found.of_document[d], found.of_document[d + 1])
         start, parts = found.start[here], self.tagset.parts
-        columns = (start - first, decoded.span_end[start] - first, decoded.path[start], self._told.spans[here])
+        columns = (start - first, decoded.span_end[start] - first, decoded.path[start], self._stated.spans[here])
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return [Span(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]
 

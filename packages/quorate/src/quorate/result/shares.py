@@ -26,8 +26,6 @@ from quorate.crowd.algebra import label_counts, laid_end_to_end, number_pairs, t
 from quorate.crowd.crowd import Crowd
 from quorate.crowd.lots import lots_of
 
-__all__ = ["ShareModel", "through_confusion"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -16,8 +16,6 @@ from quorate.crowd.duplicates import Duplicates
 from quorate.crowd.together import groups_of
 from quorate.formats.notes import people
 
-__all__ = ["SourceKind", "Sources", "Together", "err_together"]
-
 
 class SourceKind(StrEnum):
     """How an annotator is judged and shown: a rule by what it marks, the others by all their labels.

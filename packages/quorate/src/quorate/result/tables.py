@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
 
-__all__ = ["ResultTable", "layered_columns", "result_columns"]
-
 ResultTable = Literal["spans", "tokens", "documents", "annotators"]
 
 

@@ -11,9 +11,6 @@ from quorate.corpus.tags import TagSet
 from quorate.model.consensus_spans import consensus_spans
 from quorate.model.engines.protocol import Decoded
 
-__all__ = ["Expected", "SpanTallies", "expected_scores", "span_tallies"]
-
-
 Floats = NDArray[np.float64]
 
 

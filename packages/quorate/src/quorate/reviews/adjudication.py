@@ -11,8 +11,6 @@ from quorate.corpus.records import Document
 from quorate.formats.json_lines import place_fields, write_lines
 from quorate.reviews.reviews import Reviews
 
-__all__ = ["adjudication_lines", "write_adjudication"]
-
 
 def write_adjudication(reviews: Reviews | Iterable[Reviews], path: str | Path) -> None:
     """Write a line for every document in dispute, of each layer its own, whole or not at all; ``-`` is standard output.

@@ -13,8 +13,6 @@ from quorate.formats.known_layers import read_layer_records
 from quorate.formats.layers import Layers
 from quorate.reviews.reviews import Reviews
 
-__all__ = ["read", "read_layers"]
-
 
 def read(
     paths: str | Path | Sequence[str | Path],
@@ -67,8 +65,8 @@ def _documents(records: Iterable[jsonl.KnownRecord]) -> Corpus:
     """The documents that records are of, in the order in which they first occur."""
     first: dict[str, jsonl.KnownRecord] = {}
     for record in records:
-        told = first.setdefault(record.id, record)
-        if told.tokens is None and record.tokens is not None:
+        earlier = first.setdefault(record.id, record)
+        if earlier.tokens is None and record.tokens is not None:
             first[record.id] = record
     return Corpus(_document(record) for record in first.values())
 

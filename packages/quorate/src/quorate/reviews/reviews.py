@@ -15,8 +15,6 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.evaluate.metrics import PairAgreement, measure_agreement
 
-__all__ = ["Dispute", "Reviewer", "Reviews", "Says"]
-
 CONSENSUS = "consensus"
 
 
@@ -109,10 +107,10 @@ class Reviews:
 
     def agreement_with(self, consensus: Mapping[str, Sequence[Tag]]) -> tuple[PairAgreement, ...]:
         """How far each reviewer agrees with a consensus, given as tags by document id."""
-        said = self.as_corpus()
+        own_corpus = self.as_corpus()
         found = []
-        for name in said.annotators:
-            both = Corpus(_beside(document, name, consensus) for document in said if name in document.annotations)
+        for name in own_corpus.annotators:
+            both = Corpus(_beside(document, name, consensus) for document in own_corpus if name in document.annotations)
             found += [pair._replace(first=name, second=CONSENSUS) for pair in _pairs(both)]
         return tuple(found)
 
@@ -196,20 +194,20 @@ def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield places[0], places[-1] + 1
 
 
-def _pairs(said: Corpus) -> tuple[PairAgreement, ...]:
+def _pairs(corpus: Corpus) -> tuple[PairAgreement, ...]:
     """How far annotators agree, two by two; nothing where nobody shares a token with anybody."""
-    shared = any(_share_a_token(document) for document in said)
-    return measure_agreement(said).pairs if shared else ()
+    shared = any(_share_a_token(document) for document in corpus)
+    return measure_agreement(corpus).pairs if shared else ()
 
 
 def _share_a_token(document: Document) -> bool:
-    said = document.annotations.values()
-    return any(sum(tag is not None for tag in column) > 1 for column in zip(*said, strict=True))
+    labels = document.annotations.values()
+    return any(sum(tag is not None for tag in column) > 1 for column in zip(*labels, strict=True))
 
 
 def _beside(document: Document, name: str, consensus: Mapping[str, Sequence[Tag]]) -> Document:
     """A document with what one reviewer says of it, and the consensus, if that has it."""
-    said = {"reviewer": document.annotations[name]}
+    pair = {"reviewer": document.annotations[name]}
     if document.id in consensus:
-        said[CONSENSUS] = tuple(consensus[document.id])
-    return replace(document, annotations=said)
+        pair[CONSENSUS] = tuple(consensus[document.id])
+    return replace(document, annotations=pair)

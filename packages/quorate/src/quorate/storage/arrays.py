@@ -25,8 +25,6 @@ from quorate.errors import InputError, OutputError
 from quorate.storage.files.atomic import place_of, written_whole
 from quorate.storage.files.unfinished import beside
 
-__all__ = ["ArrayFile", "Arrays", "MappedArrays", "Workspace", "damaged", "is_container", "mapped", "write"]
-
 _TYPES = {"F64": "<f8", "I64": "<i8", "I32": "<i4", "I16": "<i2", "U8": "|u1"}
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
 _OWN, _TEXT, _DIGESTS = "quorate digest", "quorate", "digests"

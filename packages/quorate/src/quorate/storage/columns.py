@@ -14,8 +14,6 @@ from quorate.model.kernels.lines import DocumentColumns, quoted
 from quorate.storage.documents import ArrayCorpus
 from quorate.storage.joined import JoinedCorpus
 
-__all__ = ["columns_of"]
-
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 _UNITS = {unit: number for number, unit in enumerate(Unit)}

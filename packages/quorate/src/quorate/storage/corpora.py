@@ -33,8 +33,6 @@ from quorate.storage.documents import SOFT, ArrayCorpus, DocumentArrays, documen
 from quorate.storage.joined import JoinedCorpus
 from quorate.storage.slices import shard_of_slices
 
-__all__ = ["StoredCorpus", "StoredPart", "StoredSlices", "encode_files", "read", "store"]
-
 VERSION = 2
 _KIND = "quorate corpus"
 _AT_ONCE = 1 << 20

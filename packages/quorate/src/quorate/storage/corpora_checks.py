@@ -17,19 +17,6 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.storage.arrays import MappedArrays, damaged
 
-__all__ = [
-    "LAYOUT_KINDS",
-    "RAW_KINDS",
-    "Rule",
-    "Text",
-    "check_slice",
-    "checked_text",
-    "document_rules",
-    "document_shapes",
-    "rules",
-    "within",
-]
-
 RAW_KINDS: dict[str, Any] = {
     "length": np.int64,
     "word": np.int32,

@@ -22,8 +22,6 @@ from quorate.model.kernels.lines import quoted
 from quorate.storage.arrays import Arrays
 from quorate.storage.corpora_checks import RAW_KINDS
 
-__all__ = ["SOFT", "ArrayCorpus", "DocumentArrays", "Grows", "annotations_of", "document_of", "piece_of", "starts_of"]
-
 SOFT = -2
 """In ``codes``: probabilities, which stand elsewhere."""
 
@@ -193,12 +191,8 @@ def document_of(
     names: Sequence[str],
     tag_of: Sequence[Tag],
     text: Mapping[str, Any],
-    annotations: Mapping[str, tuple[Tag | SoftTag, ...]] | None = None,
 ) -> Document:
-    """Document d, as it was given; the last of ``tag_of`` is ``None``, for what was not seen.
-
-    Its ``annotations`` are :func:`annotations_of` it, unless they are given.
-    """
+    """Document d, as it was given; the last of ``tag_of`` is ``None``, for what was not seen."""
     tokens = slice(int(arrays["doc_start"][d]), int(arrays["doc_start"][d + 1]))
     source, line, per_token = arrays["source"].reshape(-1, 3)[d].tolist()
     split = int(arrays["split"][d])
@@ -207,7 +201,7 @@ def document_of(
     return Document(
         piece_of(arrays, "id", d),
         tuple([words[word] for word in arrays["word"][tokens].tolist()]),
-        annotations_of(arrays, d, names, tag_of) if annotations is None else annotations,
+        _annotations_of(arrays, d, names, tag_of),
         tuple([tag_of[code] for code in arrays["gold"][tokens].tolist()]) if arrays["has_gold"][d] else None,
         None if split < 0 else text["splits"][split],
         piece_of(arrays, "text", d) if has_text else None,
@@ -217,7 +211,7 @@ def document_of(
     )
 
 
-def annotations_of(
+def _annotations_of(
     arrays: Arrays, d: int, names: Sequence[str], tag_of: Sequence[Tag]
 ) -> dict[str, tuple[Tag | SoftTag, ...]]:
     """What everybody said of document d."""

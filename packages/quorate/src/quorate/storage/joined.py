@@ -20,8 +20,6 @@ from quorate.storage.slices import Renumbered, renumbered
 if TYPE_CHECKING:
     from quorate.storage.corpora import StoredCorpus
 
-__all__ = ["JoinedCorpus"]
-
 
 class JoinedCorpus(Corpus):
     """Files that :func:`quorate.storage.corpora.store` wrote, as one corpus. Documents are made when looked at.

@@ -21,8 +21,6 @@ from quorate.storage.arrays import Arrays
 from quorate.storage.corpora_checks import RAW_KINDS, Rule, document_rules, document_shapes, within
 from quorate.storage.documents import ArrayCorpus, DocumentArrays, piece_of
 
-__all__ = ["KeptDocuments", "KeptNames", "kept_documents", "packed_documents"]
-
 Codes = NDArray[np.int32]
 
 _KINDS = RAW_KINDS | {"unit": np.uint8}
@@ -87,8 +85,8 @@ def kept_documents(
     names: Any, given: Arrays, words: Sequence[str], annotators: Sequence[str], n_labels: int
 ) -> KeptDocuments:
     """The documents in a file; ``ValueError`` if its arrays do not fit together."""
-    told = msgspec.convert(names, KeptNames)
-    text: dict[str, Any] = {**told, "words": words, "annotators": annotators, "sources": []}
+    kept_names_of = msgspec.convert(names, KeptNames)
+    text: dict[str, Any] = {**kept_names_of, "words": words, "annotators": annotators, "sources": []}
     arrays = _checked(given, text, n_labels)
     corpus = ArrayCorpus(arrays, words, annotators, text)
     known = arrays["known"].astype(np.int32)

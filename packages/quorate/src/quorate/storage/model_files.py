@@ -21,22 +21,6 @@ from quorate.errors import ModelFileError
 from quorate.limits import size_named, too_much, unpacks_to_too_much
 from quorate.storage.files.atomic import written_whole
 
-__all__ = [
-    "VERSION",
-    "CombinationHead",
-    "Stored",
-    "Tags",
-    "combination_head",
-    "is_former",
-    "is_model",
-    "layer_heads",
-    "load",
-    "prefixed",
-    "save",
-    "tagger_head",
-    "under",
-]
-
 VERSION = 1
 _KIND = "quorate model"
 _NOT_A_MODEL = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError, RecursionError)

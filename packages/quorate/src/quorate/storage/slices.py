@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from quorate.crowd.crowd import Crowd, CrowdWhenAsked, PartOnDisk, Shard, SlicesOnDisk
 
-__all__ = ["Renumbered", "RenumberedSlices", "renumbered", "shard_of_slices"]
-
 Integers = NDArray[np.int64]
 
 _WORDS, _CELLS = 5, 6  # where a slice has the words and the cells that its short numbers stand for
@@ -88,8 +86,8 @@ class RenumberedSlices:
             shift = self.bounds[-1] - piece.bounds[0]
             self.bounds += [bound + shift for bound in piece.bounds[1:]]
             self.files.append(len(self.bounds) - 1)
-        told = [(piece.slices.digest, piece.first, piece.last) for piece in self._pieces]
-        self.digest = sha256(repr(told).encode()).hexdigest()
+        identity = [(piece.slices.digest, piece.first, piece.last) for piece in self._pieces]
+        self.digest = sha256(repr(identity).encode()).hexdigest()
         self.of: Crowd | None = None
 
     def fits(self, encoded: Crowd) -> bool:

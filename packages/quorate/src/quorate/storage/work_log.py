@@ -9,8 +9,6 @@ from typing import Any
 from quorate.errors import InputError
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["Store"]
-
 
 class Store:
     """Records of one piece of work; without a path they are not kept. ``what`` names them in messages.

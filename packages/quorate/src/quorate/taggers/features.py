@@ -13,8 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BUCKETS", "TokenFeatures", "frequent", "numbered"]
-
 BUCKETS = 1 << 22
 
 Hashes = NDArray[np.uint64]

@@ -25,20 +25,6 @@ from quorate.model.loop import Progress
 from quorate.model.parts.truth import log_mask
 from quorate.taggers import Tagger, TaggerChoice, make_tagger
 
-__all__ = [
-    "FOLDS",
-    "ROUNDS",
-    "TAGGER",
-    "Step",
-    "TaggerRound",
-    "best_path",
-    "cross_fitted",
-    "in_rounds",
-    "joined_fit",
-    "rounds_of",
-    "teach",
-]
-
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
 Found = tuple[Any, Crowd, Any]
@@ -200,13 +186,13 @@ def cross_fitted(
     and in which order they are learned from, does not hang on the order of documents.
     """
     doc_start = encoded.doc_start
-    said = encoded.event_start[doc_start[1:]] > encoded.event_start[doc_start[:-1]]
-    teachers = np.flatnonzero(said)
+    labelled = encoded.event_start[doc_start[1:]] > encoded.event_start[doc_start[:-1]]
+    teachers = np.flatnonzero(labelled)
     teachers = rng.permutation(teachers[np.argsort(lots_of(encoded).document[teachers], kind="stable")])
     folds = min(folds, len(teachers))
     if folds < 2:
         raise InputError("a tagger learns from some documents and tags others: at least two must have annotations")
-    bare = np.flatnonzero(~said)
+    bare = np.flatnonzero(~labelled)
     out = np.zeros_like(posterior)
     for fold in range(folds):
         progress(fold)

@@ -178,7 +178,7 @@ export class Outbox extends EventTarget {
     this.pages.postMessage({ type, detail });
   }
 
-  #dispatch(told) {
-    if (told) this.dispatchEvent(new CustomEvent(told.type, { detail: told.detail }));
+  #dispatch(message) {
+    if (message) this.dispatchEvent(new CustomEvent(message.type, { detail: message.detail }));
   }
 }

@@ -72,12 +72,12 @@ async function save() {
 /** What the service answers to a save, however long that takes; null if it refuses it. */
 function answered(id) {
   return new Promise((done) => {
-    const heard = ({ type, detail }) => {
+    const onAnswer = ({ type, detail }) => {
       if (detail.id !== id) return;
-      for (const kind of ANSWERS) outbox.removeEventListener(kind, heard);
+      for (const kind of ANSWERS) outbox.removeEventListener(kind, onAnswer);
       done(type === "saved" ? detail.answer : null);
     };
-    for (const kind of ANSWERS) outbox.addEventListener(kind, heard);
+    for (const kind of ANSWERS) outbox.addEventListener(kind, onAnswer);
   });
 }
 
@@ -93,12 +93,12 @@ async function revise(id) {
 async function learn(task, id) {
   const answer = answered(id);
   if (await acknowledged(outbox, id) === "kept") say("Kept here. What is right is shown as soon as the service has it.");
-  const told = await answer;
-  if (!told) { await next(); return; } // why it was refused stands beside
+  const saved = await answer;
+  if (!saved) { await next(); return; } // why it was refused stands beside
   say("");
   element("task").hidden = true;
   element("learned").hidden = false;
-  Object.assign(right, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), spans: told.gold || [] });
+  Object.assign(right, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), spans: saved.gold || [] });
   element("learned-name").focus();
   element("go-on").onclick = next;
 }

@@ -23,7 +23,7 @@ export async function ask(method, url, body) {
     location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
     throw new Error("You are logged out");
   }
-  const told = answer.status === 204 ? null : await answer.json().catch(() => null);
-  if (!answer.ok) throw new Error(told?.error?.message || `The service answers ${answer.status}`);
-  return told;
+  const content = answer.status === 204 ? null : await answer.json().catch(() => null);
+  if (!answer.ok) throw new Error(content?.error?.message || `The service answers ${answer.status}`);
+  return content;
 }

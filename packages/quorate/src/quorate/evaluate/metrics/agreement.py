@@ -16,8 +16,6 @@ from quorate.evaluate.metrics.kappa import fleiss_kappa, kappa_of, krippendorff_
 from quorate.evaluate.metrics.reading import opens_at_orphans
 from quorate.evaluate.metrics.unitizing import Continuum, unitizing_alpha
 
-__all__ = ["Agreement", "PairAgreement", "measure_agreement"]
-
 Ints = NDArray[np.int64]
 
 _BLOCK = 1 << 21  # tokens of sequence pairs compared at once, which bounds memory
@@ -27,7 +25,7 @@ class PairAgreement(NamedTuple):
     """Two annotators on the documents they share.
 
     ``tokens`` were labelled by both; ``observed`` is the share of them with the same label; ``kappa`` is Cohen's;
-    ``span_f1`` is the strict F1 of one against the other, the same both ways. ``None``: no such number exists.
+    ``spans_matched`` is the strict F1 of one against the other, the same both ways. ``None``: no such number exists.
 
     >>> PairAgreement("ann", "bob", 3, 20, 0.9, 0.7, None).kappa
     0.7
@@ -39,7 +37,7 @@ class PairAgreement(NamedTuple):
     tokens: int
     observed: float | None
     kappa: float | None
-    span_f1: float | None
+    spans_matched: float | None
 
 
 class Agreement(NamedTuple):
@@ -47,8 +45,8 @@ class Agreement(NamedTuple):
 
     ``documents`` and ``tokens`` have two annotators or more. ``observed`` is the mean over tokens of the share of pairs
     of annotators who give the same label. ``mean_kappa`` is the mean of Cohen's kappa over pairs (Light, 1971),
-    ``alpha`` is Krippendorff's for nominal labels, ``unitizing_alpha`` his alpha for spans. ``span_f1`` pools the spans
-    of all pairs. ``partly_seen`` sequences have tokens without a label; they do not enter ``unitizing_alpha``.
+    ``alpha`` is Krippendorff's for nominal labels, ``unitizing_alpha`` his alpha for spans. ``spans_matched`` pools the
+    spans of all pairs. ``partly_seen`` sequences have tokens without a label; they do not enter ``unitizing_alpha``.
 
     >>> import quorate
     >>> round(measure_agreement(quorate.sample()).alpha, 2)
@@ -63,7 +61,7 @@ class Agreement(NamedTuple):
     alpha: float | None
     unitizing_alpha: float | None
     unitizing_by_type: dict[str, float | None]
-    span_f1: float | None
+    spans_matched: float | None
     partly_seen: int
     pairs: tuple[PairAgreement, ...]
 
@@ -77,30 +75,30 @@ def measure_agreement(corpus: Corpus, *, orphans: bool = True, scheme: Scheme | 
     >>> from quorate.corpus.records import Document
     >>> said = {"ann": ("B-X", "O", "O"), "bob": ("B-X", "O", "B-X")}
     >>> found = measure_agreement(Corpus([Document("1", ("a", "b", "c"), said)]))
-    >>> round(found.pairs[0].kappa, 2), round(found.span_f1, 2)
+    >>> round(found.pairs[0].kappa, 2), round(found.spans_matched, 2)
     (0.4, 0.67)
     """
-    said = _sequences(corpus)
-    pairs = _sequence_pairs(said)
-    counts = _label_counts(said)
+    sequences = _sequences(corpus)
+    pairs = _sequence_pairs(sequences)
+    counts = _label_counts(sequences)
     observed = observed_agreement(counts)
     if observed is None:
         raise InputError("no token has labels of two annotators, so there is no agreement to measure")
-    tables = _pair_tables(said, pairs)
+    tables = _pair_tables(sequences, pairs)
     kappas = [kappa_of(int(e), f, s) for e, f, s in zip(tables.equal, tables.first, tables.second, strict=True)]
-    partly_seen = _partly_seen(said)
-    spans = _spans(said, orphans=orphans, scheme=scheme)
-    right, marked = _shared_spans(said, pairs, spans, partly_seen)
-    unitizing = unitizing_alpha(_continua(said, spans, partly_seen))
+    partly_seen = _partly_seen(sequences)
+    spans = _spans(sequences, orphans=orphans, scheme=scheme)
+    right, marked = _shared_spans(sequences, pairs, spans, partly_seen)
+    unitizing = unitizing_alpha(_continua(sequences, spans, partly_seen))
     defined = [kappa for kappa in kappas if kappa is not None]
     per_pair = []
     for p, key in enumerate(pairs.keys.tolist()):
-        first, second = divmod(key, len(said.names))
+        first, second = divmod(key, len(sequences.names))
         tokens = int(tables.first[p].sum())
         per_pair.append(
             PairAgreement(
-                said.names[first],
-                said.names[second],
+                sequences.names[first],
+                sequences.names[second],
                 int(tables.documents[p]),
                 tokens,
                 _share(int(tables.equal[p]), tokens),
@@ -109,7 +107,7 @@ def measure_agreement(corpus: Corpus, *, orphans: bool = True, scheme: Scheme | 
             )
         )
     return Agreement(
-        len(np.unique(said.document[pairs.left])),
+        len(np.unique(sequences.document[pairs.left])),
         int((counts.sum(axis=1) >= 2).sum()),
         observed,
         sum(defined) / len(defined) if defined else None,
@@ -163,12 +161,12 @@ def _sequences(corpus: Corpus) -> _Sequences:
     return _Sequences(names, tags, codes, starts, document_of, annotator, first_token, n_tokens, labels)
 
 
-def _label_counts(said: _Sequences) -> NDArray[np.int64]:
+def _label_counts(sequences: _Sequences) -> NDArray[np.int64]:
     """``[N, J]`` How many annotators gave each token each label."""
-    J = len(said.labels)
-    shift = np.repeat(said.first_token - said.starts[:-1], np.diff(said.starts))
-    place = (shift + np.arange(len(said.codes))) * J + said.codes
-    return np.bincount(place[said.codes != MISSING], minlength=said.n_tokens * J).reshape(-1, J)
+    J = len(sequences.labels)
+    shift = np.repeat(sequences.first_token - sequences.starts[:-1], np.diff(sequences.starts))
+    place = (shift + np.arange(len(sequences.codes))) * J + sequences.codes
+    return np.bincount(place[sequences.codes != MISSING], minlength=sequences.n_tokens * J).reshape(-1, J)
 
 
 class _Pairs(NamedTuple):
@@ -180,8 +178,8 @@ class _Pairs(NamedTuple):
     keys: Ints
 
 
-def _sequence_pairs(said: _Sequences) -> _Pairs:
-    per_document = np.bincount(said.document)
+def _sequence_pairs(sequences: _Sequences) -> _Pairs:
+    per_document = np.bincount(sequences.document)
     first = np.cumsum(per_document) - per_document
     sides: list[tuple[Ints, Ints]] = []
     for size in np.unique(per_document[per_document > 1]).tolist():
@@ -191,7 +189,9 @@ def _sequence_pairs(said: _Sequences) -> _Pairs:
     if not sides:
         raise InputError("no document has two annotators, so there is no agreement to measure")
     left, right = (np.concatenate(side) for side in zip(*sides, strict=True))
-    keys, pair = np.unique(said.annotator[left] * len(said.names) + said.annotator[right], return_inverse=True)
+    keys, pair = np.unique(
+        sequences.annotator[left] * len(sequences.names) + sequences.annotator[right], return_inverse=True
+    )
     return _Pairs(left, right, pair, keys)
 
 
@@ -204,16 +204,18 @@ class _PairTables(NamedTuple):
     second: Ints
 
 
-def _pair_tables(said: _Sequences, pairs: _Pairs) -> _PairTables:
-    P, J = len(pairs.keys), len(said.labels)
+def _pair_tables(sequences: _Sequences, pairs: _Pairs) -> _PairTables:
+    P, J = len(pairs.keys), len(sequences.labels)
     equal = np.zeros(P, np.int64)
     tables = np.zeros((2, P * J), np.int64)
-    lengths = np.diff(said.starts)[pairs.left]
+    lengths = np.diff(sequences.starts)[pairs.left]
     block_of = (np.cumsum(lengths) - 1) // _BLOCK
     for block in np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(block_of)) + 1):
         n = lengths[block]
         within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-        one, other = (said.codes[np.repeat(said.starts[side[block]], n) + within] for side in (pairs.left, pairs.right))
+        one, other = (
+            sequences.codes[np.repeat(sequences.starts[side[block]], n) + within] for side in (pairs.left, pairs.right)
+        )
         pair = np.repeat(pairs.pair[block], n)
         both = (one != MISSING) & (other != MISSING)
         if not both.all():
@@ -225,21 +227,21 @@ def _pair_tables(said: _Sequences, pairs: _Pairs) -> _PairTables:
     return _PairTables(np.bincount(pairs.pair, minlength=P), equal, first, second)
 
 
-def _partly_seen(said: _Sequences) -> NDArray[np.bool_]:
+def _partly_seen(sequences: _Sequences) -> NDArray[np.bool_]:
     """``[S]`` Whether some token of the sequence has no label."""
-    before = np.concatenate([[0], np.cumsum(said.codes == MISSING)])[said.starts]
+    before = np.concatenate([[0], np.cumsum(sequences.codes == MISSING)])[sequences.starts]
     return np.diff(before) > 0
 
 
-def _spans(said: _Sequences, *, orphans: bool, scheme: Scheme | None) -> list[list[Span]]:
-    if not any(map(marks_span, said.labels)):
-        return [[] for _ in said.tags]
-    opens = opens_at_orphans(said.labels, orphans=orphans, scheme=scheme)
-    return [find_spans(tags, orphans=opens) for tags in said.tags]
+def _spans(sequences: _Sequences, *, orphans: bool, scheme: Scheme | None) -> list[list[Span]]:
+    if not any(map(marks_span, sequences.labels)):
+        return [[] for _ in sequences.tags]
+    opens = opens_at_orphans(sequences.labels, orphans=orphans, scheme=scheme)
+    return [find_spans(tags, orphans=opens) for tags in sequences.tags]
 
 
 def _shared_spans(
-    said: _Sequences, pairs: _Pairs, spans: list[list[Span]], partly_seen: NDArray[np.bool_]
+    sequences: _Sequences, pairs: _Pairs, spans: list[list[Span]], partly_seen: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
     """``[P]`` Of each pair: how many spans both marked, and how many each marked, added up.
 
@@ -251,7 +253,7 @@ def _shared_spans(
     for left, other, pair in zip(pairs.left.tolist(), pairs.right.tolist(), pairs.pair.tolist(), strict=True):
         one, two = sets[left], sets[other]
         if partly[left] or partly[other]:
-            one, two = _seen_by(one, said.tags[other]), _seen_by(two, said.tags[left])
+            one, two = _seen_by(one, sequences.tags[other]), _seen_by(two, sequences.tags[left])
         if one or two:
             right[pair] += len(one & two)
             marked[pair] += len(one) + len(two)
@@ -262,8 +264,8 @@ def _seen_by(spans: frozenset[Span], tags: Sequence[Tag]) -> frozenset[Span]:
     return frozenset(span for span in spans if None not in tags[span.start : span.end])
 
 
-def _continua(said: _Sequences, spans: list[list[Span]], partly_seen: NDArray[np.bool_]) -> Iterator[Continuum]:
-    first = np.flatnonzero(np.diff(said.document, prepend=-1)).tolist()
+def _continua(sequences: _Sequences, spans: list[list[Span]], partly_seen: NDArray[np.bool_]) -> Iterator[Continuum]:
+    first = np.flatnonzero(np.diff(sequences.document, prepend=-1)).tolist()
     for begin, end in zip(first, [*first[1:], len(spans)], strict=True):
         whole = [spans[s] for s in range(begin, end) if not partly_seen[s]]
-        yield Continuum(len(said.tags[begin]), whole)
+        yield Continuum(len(sequences.tags[begin]), whole)

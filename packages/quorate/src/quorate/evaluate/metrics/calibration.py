@@ -16,19 +16,6 @@ from quorate.errors import InputError, SettingsError
 from quorate.evaluate.metrics.reading import opens_at_orphans, tag_pairs
 from quorate.wording import counted
 
-__all__ = [
-    "Brier",
-    "CrossEntropy",
-    "Reliability",
-    "ReliabilityBin",
-    "brier",
-    "cross_entropy",
-    "emitted_confidence",
-    "reliability",
-    "span_reliability",
-    "token_reliability",
-]
-
 Floats = NDArray[np.float64]
 
 _CLIP = 1e-100

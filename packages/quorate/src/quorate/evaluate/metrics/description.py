@@ -11,8 +11,6 @@ from quorate.corpus.records import Corpus, Tag, hard_tags
 from quorate.corpus.tags import MISSING
 from quorate.evaluate.metrics.kappa import Pairable, alpha_of, pairable
 
-__all__ = ["token_alpha"]
-
 Ints = NDArray[np.int64]
 
 _BLOCK = 1 << 18  # labels counted at once, which bounds memory

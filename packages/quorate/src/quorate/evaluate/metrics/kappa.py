@@ -12,17 +12,6 @@ from quorate.corpus.records import Tag
 from quorate.errors import InputError
 from quorate.wording import counted
 
-__all__ = [
-    "Pairable",
-    "alpha_of",
-    "cohen_kappa",
-    "fleiss_kappa",
-    "kappa_of",
-    "krippendorff_alpha",
-    "observed_agreement",
-    "pairable",
-]
-
 Floats = NDArray[np.float64]
 
 

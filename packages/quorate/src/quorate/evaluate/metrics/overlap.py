@@ -14,8 +14,6 @@ from quorate.corpus.tags import Scheme
 from quorate.evaluate.metrics.reading import span_pairs
 from quorate.evaluate.metrics.spans import PRF
 
-__all__ = ["partial", "typed"]
-
 
 def partial(
     predicted: Iterable[Sequence[Tag]],

@@ -14,8 +14,6 @@ from quorate.corpus.tags import OUTSIDE, Scheme, find_spans, marks_span, scheme_
 from quorate.errors import InputError
 from quorate.wording import counted
 
-__all__ = ["SpanPair", "TagPair", "opens_at_orphans", "span_pairs", "tag_pairs"]
-
 
 class TagPair(NamedTuple):
     """One document's predicted tags, ``None`` where gold is ``None``, and its gold tags.

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from quorate.errors import InputError, SettingsError
 from quorate.evaluate.metrics.spans import Tallies, f1_of
 
-__all__ = ["Interval", "Wilcoxon", "bootstrap_difference", "bootstrap_f1", "wilcoxon"]
-
 Floats = NDArray[np.float64]
 
 _DIGITS = 12  # scores that differ by less are equal: the same F1 may come from other counts, rounded otherwise

@@ -35,8 +35,6 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, goes_on
 from quorate.evaluate.metrics.reading import opens_at_orphans, span_pairs, tag_pairs
 
-__all__ = ["ErrorKinds", "error_kinds", "kinds_of_gold", "kinds_of_predicted"]
-
 
 class ErrorKinds(NamedTuple):
     """Counts of spans of each kind, and the length error in tokens.

@@ -14,19 +14,6 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
 from quorate.evaluate.metrics.reading import span_pairs
 
-__all__ = [
-    "PRF",
-    "Tallies",
-    "TypeScore",
-    "f1_of",
-    "macro",
-    "relaxed",
-    "relaxed_tallies",
-    "strict",
-    "strict_by_type",
-    "strict_tallies",
-]
-
 Floats = NDArray[np.float64]
 
 

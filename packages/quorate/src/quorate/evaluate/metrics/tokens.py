@@ -10,8 +10,6 @@ from quorate.corpus.tags import OUTSIDE
 from quorate.evaluate.metrics.reading import tag_pairs
 from quorate.evaluate.metrics.spans import PRF
 
-__all__ = ["TokenScores", "token_scores"]
-
 
 class TokenScores(NamedTuple):
     """Accuracy over all scored tokens; precision, recall and F1 of the labels other than ``O``; the number of tokens.

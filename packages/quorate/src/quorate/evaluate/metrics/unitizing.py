@@ -33,8 +33,6 @@ import numpy as np
 from quorate.corpus.spans import Span
 from quorate.errors import InputError
 
-__all__ = ["Continuum", "Unitizing", "unitizing_alpha"]
-
 Bounds = tuple[int, int]
 
 
@@ -124,8 +122,8 @@ def _count_sections(seen: _Seen, units: list[Bounds], length: int, number: int) 
 
 def _differences(units_of: dict[int, list[Bounds]], m: int) -> float:
     """Σ δ² over unordered pairs of m annotators, of whom those not in ``units_of`` marked nothing."""
-    silent = m - len(units_of)
-    total = silent * sum((end - start) ** 2 for units in units_of.values() for start, end in units)
+    unmarked = m - len(units_of)
+    total = unmarked * sum((end - start) ** 2 for units in units_of.values() for start, end in units)
     for one, other in combinations(units_of.values(), 2):
         if one != other:
             total += _difference(one, other)

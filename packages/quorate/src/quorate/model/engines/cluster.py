@@ -25,8 +25,6 @@ from quorate.model.engines.protocol import Counts, Decoded, Engine, Likely, Tabl
 from quorate.model.kernels.cores import balanced
 from quorate.model.parts.truth import Chain, LabelCounts
 
-__all__ = ["ClusterEngine", "shard_of"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Known = NDArray[np.int32] | None

@@ -15,8 +15,6 @@ from quorate.crowd.crowd import Crowd
 from quorate.model.engines.protocol import Engine
 from quorate.model.engines.threads import ThreadsEngine
 
-__all__ = ["EngineName", "Engines"]
-
 
 class EngineName(StrEnum):
     """Where passes run: on this machine's cores, or through JAX on an accelerator.

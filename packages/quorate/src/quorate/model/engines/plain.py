@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from quorate.crowd.crowd import Crowd
     from quorate.model.engines.protocol import Tables
 
-__all__ = ["Document", "Passed", "Read", "evidence_of", "passed", "read_off"]
-
 Floats = NDArray[np.float64]
 
 

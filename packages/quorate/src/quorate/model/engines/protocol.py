@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from quorate.model.parts.truth import Chain, LabelCounts
 
-__all__ = ["Counts", "Decoded", "Engine", "Likely", "Paths", "Tables"]
-
-
 Floats = NDArray[np.float64]
 
 

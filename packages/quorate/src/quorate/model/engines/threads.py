@@ -22,9 +22,6 @@ from quorate.model.kernels.cores import available_threads, balanced, in_order
 from quorate.model.kernels.tallies import cell_counts
 from quorate.model.parts.truth import Chain, LabelCounts, log_mask
 
-__all__ = ["ThreadsEngine", "cell_counts_of", "slice_bounds", "span_shape"]
-
-
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 _SLICES = 8

@@ -19,19 +19,6 @@ from quorate.model.kernels.layout import Slice
 from quorate.model.kernels.native import native
 from quorate.model.kernels.single import Steps
 
-__all__ = [
-    "LONG",
-    "Rows",
-    "Steps",
-    "Sums",
-    "cell_sums",
-    "chain_pass",
-    "independent_pass",
-    "merge",
-    "recurse",
-    "vote_pass",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]

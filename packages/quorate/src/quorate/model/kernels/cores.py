@@ -12,8 +12,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["available_threads", "balanced", "in_order"]
-
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _AHEAD = 4  # pieces a thread that may be done before their results are taken

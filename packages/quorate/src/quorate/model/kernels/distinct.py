@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.native import native
 
-__all__ = ["distinct_tokens"]
-
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 

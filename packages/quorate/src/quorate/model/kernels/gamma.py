@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.native import native
 
-__all__ = ["fill_bend", "fill_exp", "fill_gammaln", "fill_log", "fill_psi"]
-
 Floats = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from quorate.crowd.algebra import laid_end_to_end
 from quorate.model.kernels.native import native
 
-__all__ = ["Slice", "lay_out", "longest_of"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]

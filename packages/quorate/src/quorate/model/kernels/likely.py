@@ -16,8 +16,6 @@ from quorate.model.kernels.native import native
 from quorate.model.kernels.output import SpanShape
 from quorate.model.kernels.single import Steps
 
-__all__ = ["SpanLabels", "likely_spans_slice"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.native import native
 
-__all__ = ["ConsensusColumns", "DocumentColumns", "lines_of", "quoted"]
-
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]

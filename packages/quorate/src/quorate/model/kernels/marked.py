@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.crowd.kernels import Said
+from quorate.crowd.kernels import LabelEvents
 from quorate.model.kernels.native import native
-
-__all__ = ["SureSpans", "add_habits"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +25,7 @@ class SureSpans(NamedTuple):
 
 
 @native
-def add_habits(said: Said, truth: SureSpans, low: int, high: int, habits: Floats, tokens: Floats) -> None:
+def add_habits(events: LabelEvents, truth: SureSpans, low: int, high: int, habits: Floats, tokens: Floats) -> None:
     """Adds what everybody did with the spans of documents ``low`` to ``high`` to ``habits [12·T, K]``.
 
     The rows are :class:`quorate.result.habits.SpanHabits`, each by type. To ``tokens [K]`` it adds how long the

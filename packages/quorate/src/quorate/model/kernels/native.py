@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from quorate.errors import QuorateError
 
-__all__ = ["DECLARED", "library_file", "native", "number_type"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -15,8 +15,6 @@ from quorate.model.kernels.layout import Slice
 from quorate.model.kernels.native import native
 from quorate.model.kernels.single import Steps
 
-__all__ = ["SpanShape", "best_paths_slice", "decode_slice", "decode_votes_slice", "span_log_weight"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
@@ -28,26 +26,6 @@ class SpanShape(NamedTuple):
     opens: Ints32
     closes: Ints32
     kind: Ints32
-
-
-@native
-def span_log_weight(
-    evidence: Floats,
-    L: int,
-    steps: Steps,
-    shape: SpanShape,
-    log_alpha: Floats,
-    log_beta: Floats,
-    path: Ints32,
-    first: int,
-    last: int,
-) -> float:
-    """ln of the weight of all paths in which tokens ``first`` to ``last`` carry these labels and are one whole span.
-
-    Neither before nor after them may stand a label that continues the span; a label that always opens a span cannot
-    have been continued from before, and after one that always closes a span anything may stand. ``log_alpha [J]`` is
-    that of the token before, ``log_beta [J]`` that of the token after, where there are such.
-    """
 
 
 @native

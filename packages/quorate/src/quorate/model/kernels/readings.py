@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.native import native
 
-__all__ = ["add_readings"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.native import native
 
-__all__ = ["Steps", "log_forward_backward", "steps_of", "viterbi"]
-
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
 
@@ -53,11 +51,6 @@ def steps_of(log_start: Floats, log_trans: Floats) -> Steps:
     start, trans, back = np.empty(J), np.empty(J * J), np.empty(J * J)
     least = fill_steps(log_start, log_trans, start, trans, back)
     return Steps(log_start, log_trans, start, trans, back, abs(least), least < 0)
-
-
-@native
-def log_forward_backward(evidence: Floats, L: int, steps: Steps, log_alpha: Floats, log_beta: Floats) -> float:
-    """The recursion in log space; returns ln Z, −inf if no path is possible. ``evidence`` is left as it is."""
 
 
 @native

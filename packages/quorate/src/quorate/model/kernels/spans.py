@@ -15,27 +15,6 @@ from numpy.typing import NDArray
 from quorate.model.kernels.likely import SpanLabels
 from quorate.model.kernels.native import native
 
-__all__ = [
-    "EXACT",
-    "MISSED",
-    "N_RESPONSES",
-    "OTHER_TYPE",
-    "OTHER_TYPE_SHIFTED",
-    "SHIFTED",
-    "SPLIT",
-    "UNSEEN",
-    "Problem",
-    "SpanSums",
-    "best_set",
-    "cluster_of",
-    "likeliest_set",
-    "log_weight_of_set",
-    "overlapping",
-    "responses",
-    "span_pass",
-    "word_support",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]

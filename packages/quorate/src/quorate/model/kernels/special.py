@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from quorate.model.kernels.cores import available_threads
 from quorate.model.kernels.gamma import fill_bend, fill_gammaln, fill_psi
 
-__all__ = ["gammaln", "gammaln_bend", "psi"]
-
 Floats = NDArray[np.float64]
 Fill = Callable[..., None]
 

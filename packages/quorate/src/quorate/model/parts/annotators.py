@@ -19,8 +19,6 @@ from quorate.errors import SettingsError
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.dirichlet import View, divergence, log_mean, not_below_zero, view_of
 
-__all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer", "summed_by"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_arrays"]
-
 
 def check_arrays(
     arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], *, counts: bool = False

@@ -23,8 +23,6 @@ from quorate.model.parts.dirichlet import (
     point_sparse,
 )
 
-__all__ = ["ConfusionMatrix", "Sequential", "blocks", "prior_holders"]
-
 Floats = NDArray[np.float64]
 
 _CELLS = "annotator_cells"  # the array, in files, of the cells that occur

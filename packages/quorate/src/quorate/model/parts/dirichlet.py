@@ -9,18 +9,6 @@ from numpy.typing import NDArray
 
 from quorate.model.kernels.special import gammaln, gammaln_bend, psi
 
-__all__ = [
-    "View",
-    "divergence",
-    "expected_log",
-    "kl",
-    "kl_sparse",
-    "log_mean",
-    "not_below_zero",
-    "point_sparse",
-    "view_of",
-]
-
 Floats = NDArray[np.float64]
 View = Callable[..., Floats]
 """How a posterior is looked at: :func:`expected_log` inside the loop, :func:`log_mean` for what is given out."""

@@ -24,8 +24,6 @@ from quorate.model.parts.annotators import AnnotatorPrior, Annotators, Spammer
 from quorate.model.parts.confusions import ConfusionMatrix, Sequential
 from quorate.model.parts.dirichlet import View
 
-__all__ = ["Pool"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -13,8 +13,6 @@ from quorate.model.kernels.special import gammaln
 from quorate.model.parts.arrays import check_arrays
 from quorate.model.parts.dirichlet import View, expected_log, kl
 
-__all__ = ["NOT_MARKED_MARKED", "RESPONSES", "Responses"]
-
 Floats = NDArray[np.float64]
 
 RESPONSES = ("exact", "shifted", "split", "other type", "other type, shifted", "missed")

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from quorate.model.parts.dirichlet import View, divergence, expected_log, kl_sparse, not_below_zero, view_of
 
-__all__ = ["SHAPE_PRIOR", "Shapes", "Words"]
-
 Floats = NDArray[np.float64]
 
 SHAPE_PRIOR = 1.0

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import TagSet
 from quorate.model.parts.dirichlet import View, divergence, view_of
 
-__all__ = ["Chain", "Independent", "LabelCounts", "Markov", "Truth", "Uniform", "log_mask"]
-
 Floats = NDArray[np.float64]
 
 

@@ -126,27 +126,21 @@ function exportChecked() {
 const inPoints = (x) => fixed(100 * x, 1);
 const interval = ([value, low, high]) => `${inPoints(value)} (${inPoints(low)}–${inPoints(high)})`;
 
-const confidenceOf = (audit) => `${+(100 * audit.confidence).toFixed(4)}%`;
-
 function auditSection() {
   const A = D.audit, all = A.scores[0], exact = A.checked === A.documents;
   const from = Math.floor(10 * Math.min(...A.scores.flatMap((row) => [row.precision, row.recall, row.f1].map((score) => (score ? score[1] : 1))))) / 10;
   const cell = (score) => h("td", { class: "num" }, score ? [exact ? inPoints(score[0]) : interval(score), " ", intervalChart(score[1], score[0], score[2], from)] : "–");
   const line = (row) => h("tr", {}, h("th", { scope: "row" }, row.name ? (PLAIN ? row.name : h("mark", { class: hue(row.name) }, row.name)) : PLAIN ? "All tokens" : "All spans"),
     cell(row.precision), cell(row.recall), cell(row.f1), h("td", { class: "num" }, int(row.seen)));
-  const share = confidenceOf(A);
-  const holds = exact ? "Every document was checked: the scores are exact."
-    : A.sequential ? `Each interval contains the true score with ${share} confidence, however often you look.`
-      : `Each interval contains the true score of all ${int(A.documents)} documents with ${share} confidence, however wrong the consensus is about itself.`;
   return [
+    h("p", {}, h("b", {}, `${A.headline}.`)),
     h("p", { class: "intro" }, `A person checked ${int(A.checked)} of ${many(A.documents, "document")} and met ${many(all.seen, PLAIN ? "token" : "true span")}. `,
-      exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans and much doubt more often than others, and each counts for as many as it stands for. `,
+      exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans more often than others, and each counts for as many as it stands for. `,
       A.planned > A.checked ? `${many(A.planned - A.checked, "more document")} of the plan can be checked under Documents.` : ""),
     h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Scores by the audit" }, h("table", { class: "audit sticky-name", style: { width: "auto" } },
       h("thead", {}, h("tr", {}, h("td", {}), ["Precision", "Recall", "F1", PLAIN ? "Tokens seen" : "True spans seen"].map((name) => h("th", { scope: "col", class: "num" }, name)))),
       h("tbody", {}, A.scores.map(line)))),
-    h("p", { class: "small soft", style: { "margin-top": ".7rem" } }, holds, A.few.length ? ` Too few were seen of ${A.few.join(", ")} to score.` : "",
-      A.more_to_halve && !exact ? ` About ${many(A.more_to_halve, "more document")} would make the intervals half as wide.` : ""),
+    h("p", { class: "small soft", style: { "margin-top": ".7rem" } }, A.notes.join(" ")),
     A.reliability.length ? reliabilityPart(A.reliability) : null,
   ];
 }

@@ -1,6 +1,6 @@
 // The page itself: sections in their order, the menu, and the colours.
 
-const METHODS = { mv: "majority vote", ds: "Dawid and Skene", ibcc: "IBCC", mace: "MACE", "hmm-crowd": "HMM-crowd" };
+const METHODS = { auto: "Bayesian sequence combination", mv: "majority vote", ds: "Dawid and Skene", ibcc: "IBCC", mace: "MACE", "hmm-crowd": "HMM-crowd" };
 const methodName = METHODS[D.method] || (D.method.startsWith("bsc") ? `Bayesian sequence combination (${D.method})` : D.method);
 
 function summarySection() {
@@ -10,16 +10,15 @@ function summarySection() {
     gold.vote ? `majority vote ${fixed(100 * gold.vote.strict[2], 1)}` : `${int(gold.documents)} documents`);
   else if (gold) tile("Right by gold", pct(gold.method.accuracy, 1), `${int(gold.documents)} documents`);
   const by = D.audit && D.audit.scores[0].f1;
-  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence`);
-  if (!by && !gold && !PLAIN) tile("F1", "unknown", D.to_check ? "until the audit's documents are checked" : h("code", {}, `quorate audit plan consensus.jsonl -n ${Math.min(S.documents, 30)} -o audit.jsonl`));
-  if (D.agreement && D.agreement.alpha !== null) tile("Agreement", fixed(D.agreement.alpha, 2), "of annotators, before any model: Krippendorff's alpha");
+  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `${inPoints(by[1])} to ${inPoints(by[2])}, guaranteed`);
+  if (D.agreement && D.agreement.alpha !== null) tile("Agreement", fixed(D.agreement.alpha, 2), "of annotators: Krippendorff's alpha, where 0 is chance and 1 perfect");
   const unchecked = 2 * D.documents.not_judged > D.documents.total && !gold && !D.audit;
   if (unchecked) tile("Documents that nobody can judge", int(D.documents.not_judged), `of ${int(S.documents)}: their annotators share none with anybody`);
   else {
     const most = S.documents > 1 && 2 * D.documents.doubtful > S.documents; // as is usual with several long spans in each
     tile(most ? "Documents with a likely mistake" : "Documents to look at", int(D.documents.doubtful),
       `of ${int(S.documents)}: ${most ? "one wrong start or end of a span is enough" : "more likely to contain a mistake than not"}`);
-    tile("Mean confidence", pct(S.confidence), "that a whole document is right");
+    tile("Mean confidence", pct(S.confidence), "that a whole document is right (an estimate)");
   }
   if (S.spans !== undefined) tile("Spans", int(S.spans), unchecked ? null : `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
   tile("Annotators", int(S.annotators), `${int(S.labels)} labels on ${int(S.tokens)} tokens`);
@@ -28,8 +27,11 @@ function summarySection() {
     who ? "Open" : titles.get(about)) : null);
   const topics = [["The consensus", ["audit", "calibration", "documents", "vote"]], ["The annotators", ["annotators"]], ["The task", ["labels", "agreement", "fit"]]]
     .map(([name, abouts]) => [name, D.findings.filter(({ about }) => abouts.includes(about))]).filter(([, found]) => found.length);
+  const [told, command] = D.how_good.split(/(?<= unknown: )(?=quorate )/);
   return [
+    h("p", { class: "how-good" }, told[0].toUpperCase() + told.slice(1), command ? h("code", {}, command) : "."),
     h("dl", { class: "figures" }, tiles),
+    h("p", { class: "small soft estimate" }, `Confidence is ${D.estimate}.`),
     h("div", { class: "two" },
       h("div", {}, h("h3", { style: { "margin-top": 0 } }, "What stands out"),
         topics.map(([name, found]) => [h("h4", { class: "topic" }, name),
@@ -70,7 +72,7 @@ function agreementSection() {
     ["Krippendorff's alpha, spans", fixed(A.unitizing_alpha, 3), "the same for where spans begin and end"],
     ["Fleiss' kappa", fixed(A.fleiss_kappa, 3), "another correction for chance"],
     ["Cohen's kappa, mean over pairs", fixed(A.mean_kappa, 3), ""],
-    ["Span F1 between annotators", A.span_f1 === null ? "–" : fixed(100 * A.span_f1, 1), "one against the other, strict"],
+    ["Spans matched between annotators, %", A.spans_matched === null ? "–" : fixed(100 * A.spans_matched, 1), "one against another: same start, end and type"],
   ].filter(([, value]) => value !== "–");
   const pairs = A.pairs.map(([first, second, documents, tokens, observed, kappa, f1]) => ({ first, second, documents, tokens, observed, kappa, f1 }));
   const table = sortableTable({
@@ -82,7 +84,7 @@ function agreementSection() {
       { key: "tokens", label: "Tokens", num: true, value: (row) => row.tokens, cell: (row) => int(row.tokens) },
       { key: "observed", label: "Same label", num: true, value: (row) => row.observed, cell: (row) => pct(row.observed) },
       { key: "kappa", label: "Kappa", num: true, value: (row) => row.kappa, cell: (row) => fixed(row.kappa, 2) },
-      ...(PLAIN ? [] : [{ key: "f1", label: "Span F1", num: true, value: (row) => row.f1, cell: (row) => fixed(row.f1 === null ? null : 100 * row.f1, 1) }]),
+      ...(PLAIN ? [] : [{ key: "f1", label: "Spans matched, %", num: true, value: (row) => row.f1, cell: (row) => fixed(row.f1 === null ? null : 100 * row.f1, 1) }]),
     ],
   });
   return [

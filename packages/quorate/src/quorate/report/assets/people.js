@@ -62,7 +62,7 @@ function ruleColumns() {
   const column = (key, label, title) => ({ key, label, title, num: true, value: (row) => row.habits[key]?.[0] ?? null, cell: withInterval(key) });
   return [
     { key: "own_spans", label: "Spans", num: true, title: "Spans that it marked", value: (row) => row.own_spans, cell: (row) => int(row.own_spans) },
-    column("precision", "Precision", "Expected share of its own spans that are right in start, end and type, with a 95% interval"),
+    column("precision", "Confirmed", "Share of its own spans that the consensus has, with the same start, end and type, and a 95% interval"),
     column("coverage", "Coverage", "Share of all spans of the consensus that it marked with their type, in whatever bounds, with a 95% interval"),
     shareColumn(HABITS[6]),
     ...(TYPES.length > 1 ? [{ key: "best", label: "Best at", title: "Types of which half or more of what it marks is right, the surest first", value: (row) => bestTypes(row).length, cell: (row) => bestTypes(row).map(({ type, precision }, n) => [n ? ", " : "", `${type} ${pct(precision[0])}`]) }] : []),
@@ -124,7 +124,7 @@ function peopleSection() {
     peopleTables.map(({ source, name, table }) => [
       apart ? h("h3", {}, name) : null,
       source === "rules" && !PLAIN ? h("p", { class: "intro" }, "Rules, and other sources that abstain, are judged by what they do mark: ",
-        h("b", {}, "precision"), " is how often that is right, ", h("b", {}, "coverage"), " how much of what there is to mark it is.") : null,
+        h("b", {}, "confirmed"), " is how much of it the consensus has, ", h("b", {}, "coverage"), " how much of the consensus it marks.") : null,
       table.element]),
     differencesPart(),
     groupsPart(),
@@ -164,6 +164,7 @@ function showPerson(name) {
 }
 
 function personPanel(row) {
+  if (row.kind === "too little overlap") return [h("p", {}, `${person(row.name).replace(/^annotator “/, "Annotator “")} marks next to nothing that others mark: there is too little overlap to tell how often they are right. Have a person label some of the same documents, or check some of them.`)];
   if (row.kind === "cannot be judged") return [h("p", {}, `${person(row.name).replace(/^annotator “/, "Annotator “")} gave ${many(Math.round(row.labels), "label")} in ${many(row.documents, "document")}, and shares none of them with anybody. Have a second annotator label some of the same documents, or check some of them.`)];
   const spans = PLAIN ? null : [h("p", {}, `In ${many(row.documents, "document")} that ${person(row.name)} saw, ${many(Math.round(row.consensus_spans), "span")} of the consensus can be expected to be right; ` +
     `${person(row.name)} marked ${int(row.own_spans)}.`,
@@ -193,7 +194,7 @@ function typesTable(row) {
   const share = ([value, low, high]) => (value === null ? [h("td", { class: "num" }, "–"), h("td", {})]
     : [h("td", { class: "num" }, pct(value)), h("td", { class: "num soft" }, `${pct(low)} to ${pct(high)}`)]);
   return [h("h3", {}, "Type by type"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${person(row.name)} marks, type by type` },
-    h("table", { class: "habits" }, h("thead", {}, h("tr", {}, ["", "Marked", "Precision", "95% interval", "Coverage", "95% interval"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
+    h("table", { class: "habits" }, h("thead", {}, h("tr", {}, ["", "Marked", "Confirmed", "95% interval", "Coverage", "95% interval"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
       h("tbody", {}, row.types.map((one) => h("tr", {}, h("th", { scope: "row" }, h("mark", { class: hue(one.type) }, one.type)),
         h("td", { class: "num" }, int(one.marks)), share(one.precision), share(one.coverage))))))];
 }

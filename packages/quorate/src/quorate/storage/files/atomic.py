@@ -13,8 +13,6 @@ from typing import IO
 from quorate.errors import OutputError
 from quorate.storage.files.unfinished import beside
 
-__all__ = ["check_can_write", "folder_written_whole", "place_of", "written_whole"]
-
 
 @contextmanager
 def written_whole(path: str | Path, *, pack: bool = True) -> Iterator[IO[bytes]]:

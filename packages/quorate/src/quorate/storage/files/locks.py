@@ -12,8 +12,6 @@ from pathlib import Path
 
 from quorate.errors import SettingsError
 
-__all__ = ["locked_by_us", "only_here"]
-
 _PLACE = 1 << 30  # the byte that is locked on Windows, where nobody could read what is: far behind the content
 _LOOK = 0.1  # seconds until another look there
 _OTHERS = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)  # they hold it; else there are no locks

@@ -21,8 +21,6 @@ from pathlib import Path
 
 from quorate.storage.files.locks import locked_by_us
 
-__all__ = ["beside", "sweep"]
-
 _SUFFIX = ".part"
 _LOCKS = sys.platform != "win32"  # which opens no folder, and renames nothing that is open
 

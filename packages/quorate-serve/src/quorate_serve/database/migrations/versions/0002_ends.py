@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 _DAYS = 90
 
@@ -25,12 +23,3 @@ def upgrade() -> None:
     with op.batch_alter_table("invitations") as table:
         table.add_column(sa.Column("by", sa.String(length=32), nullable=True))
         table.create_foreign_key(op.f("fk_invitations_by"), "people", ["by"], ["id"])
-
-
-def downgrade() -> None:
-    """Take it back; the tokens still end."""
-    with op.batch_alter_table("invitations") as table:
-        table.drop_constraint(op.f("fk_invitations_by"), type_="foreignkey")
-        table.drop_column("by")
-    with op.batch_alter_table("tokens") as table:
-        table.alter_column("until", existing_type=sa.Float(), nullable=True)

@@ -12,8 +12,6 @@ from jax import lax
 from quorate.model.engines.jax.layout import Batch
 from quorate.model.engines.jax.passes import Marks, Recursion, Steps, evidence_of, marks_of, posterior_of, recursion
 
-__all__ = ["Rules", "Written", "decode_batch", "in_order"]
-
 
 class Rules(NamedTuple):
     """What the scheme allows, in logarithms with those of the chain, and which labels are in spans and go on."""

@@ -18,8 +18,6 @@ try:
 except ImportError:  # pragma: no cover
     raise SettingsError("the engine 'jax' needs JAX (install it with: pip install 'quorate[jax]')") from None
 
-__all__ = ["advice", "filled_up", "keep_compiled_code", "roomy", "with_doubles"]
-
 _STEPS = 8  # sizes there are between a number and twice that number
 _WORTH_KEEPING = 0.2  # seconds of compiling
 

@@ -27,8 +27,6 @@ from quorate.model.parts.truth import Chain, LabelCounts, log_mask
 if TYPE_CHECKING:
     from quorate.model.loop import Model, Resident
 
-__all__ = ["JaxEngine"]
-
 Floats = NDArray[np.float64]
 _MOST = 1 << 31  # numbers of events and tokens have 32 bits
 

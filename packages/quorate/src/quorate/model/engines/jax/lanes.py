@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from quorate.model.engines.jax.device import roomy
 
-__all__ = ["Share", "shares_of"]
-
 Ints = NDArray[np.int64]
 
 _SHORTEST = 128  # positions of a lane at least: so many lanes that a device has enough to do, and so few steps

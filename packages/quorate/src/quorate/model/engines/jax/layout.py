@@ -14,8 +14,6 @@ from quorate.crowd.crowd import Crowd
 from quorate.model.engines.jax.device import filled_up, roomy
 from quorate.model.engines.jax.lanes import Share
 
-__all__ = ["Batch", "Layout", "lay_out"]
-
 
 class Batch(NamedTuple):
     """The documents of a share; what lies beyond them is nothing, and has the number after the last of its kind."""

@@ -10,8 +10,6 @@ from jax import lax
 
 from quorate.model.engines.jax.layout import Batch
 
-__all__ = ["Passed", "Steps", "Summary", "evidence_of", "marks_of", "one_pass", "posterior_of", "recursion", "votes"]
-
 _FALL_BACK = -40.0  # nats by which evidence may conflict before single precision is not enough
 _USUAL = 3.0  # nats a token of disagreement that is usual, and counts as no conflict
 _UNROLLED = 16  # labels, or labels of a token, that are gone through without a loop

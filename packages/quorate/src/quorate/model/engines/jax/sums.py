@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from quorate.model.engines.jax.device import filled_up, roomy
 
-__all__ = ["Sums", "rows_of", "summed", "sums_by"]
-
 Ints = NDArray[np.int64]
 
 _FANS = 8, 128  # rows that are added up at once

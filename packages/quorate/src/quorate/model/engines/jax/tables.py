@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from quorate.model.engines.jax.engine import JaxEngine
     from quorate.model.loop import Model
 
-__all__ = ["ResidentModel", "bend", "can_reside", "psi"]
-
 _PSI_SERIES = 1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12
 _GAMMALN_SERIES = 1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import quorate
-from quorate import Corpus, Document, SilentVote
+from quorate import AbstainVote, Corpus, Document
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.crowd.correlated import Correlated
@@ -90,7 +90,7 @@ def small_crowd(scheme: Scheme, seed: int, *, soft: bool, how_many: int = 60) ->
 @pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.IO, Scheme.BIOES])
 def test_silent_vote_is_the_best_of_all_valid_sequences(scheme: Scheme, soft: bool, seed: int) -> None:
     corpus = small_crowd(scheme, seed, soft=soft)
-    result = SilentVote(scheme=scheme.value, invalid="keep").fit(corpus).result_
+    result = AbstainVote(scheme=scheme.value, invalid="keep").fit(corpus).result_
     overruled = 0
     for consensus in result:
         columns = list(zip(*consensus.document.annotations.values(), strict=True))
@@ -107,7 +107,7 @@ def test_silent_vote_is_the_best_of_all_valid_sequences(scheme: Scheme, soft: bo
 
 def test_those_who_say_o_have_no_say_where_somebody_speaks() -> None:
     said = {"a": ("B-PER", "O", "O"), "b": ("O", "O", "B-LOC"), "c": ("O", "O", "B-PER"), "d": ("O", None, "B-LOC")}
-    consensus = quorate.aggregate(Corpus([Document("1", ("x", "y", "z"), said)]), "silent-vote")[0]
+    consensus = quorate.aggregate(Corpus([Document("1", ("x", "y", "z"), said)]), "mv-abstain")[0]
     assert consensus.tags == ["B-PER", "O", "B-LOC"]
     assert consensus.token_confidence == pytest.approx([1.0, 1.0, 2 / 3], rel=1e-12)
 
@@ -120,13 +120,13 @@ def test_a_lone_annotator_is_given_as_mv_gives_them() -> None:
             Document("split", ("x",), {"a": ({"B-PER": 0.3, "B-LOC": 0.3, "O": 0.4},)}),
         ]
     )
-    silent, vote = (quorate.aggregate(corpus, method).tags for method in ("silent-vote", "mv"))
+    silent, vote = (quorate.aggregate(corpus, method).tags for method in ("mv-abstain", "mv"))
     assert silent == vote == [["B-PER", "O"], ["O", "B-PER"], ["O"]]
 
 
 def test_what_nobody_saw_is_outside_and_sure_of_nothing() -> None:
     seen = Document("seen", ("a", "b"), {"x": ("B-P", None)})
-    result = quorate.aggregate(Corpus([seen, Document("not seen", ("a", "b"))]), "silent-vote")
+    result = quorate.aggregate(Corpus([seen, Document("not seen", ("a", "b"))]), "mv-abstain")
     assert result.tags == [["B-P", "O"], ["O", "O"]]
     assert result[0].token_confidence == pytest.approx([1.0, 1 / 3], rel=1e-9)
     assert result[1].token_confidence == pytest.approx([1 / 3, 1 / 3], rel=1e-9)
@@ -134,7 +134,7 @@ def test_what_nobody_saw_is_outside_and_sure_of_nothing() -> None:
 
 def test_what_is_known_is_given_as_it_is(sample: Corpus) -> None:
     known = {document.id: document.gold for document in sample.documents[:20] if document.gold is not None}
-    with_known, without = (quorate.aggregate(sample, "silent-vote", known=given) for given in (known, None))
+    with_known, without = (quorate.aggregate(sample, "mv-abstain", known=given) for given in (known, None))
     for mine, other in zip(with_known, without, strict=True):
         if mine.document.id in known:
             assert tuple(mine.tags) == mine.document.gold
@@ -149,7 +149,7 @@ def test_in_the_plain_scheme_it_is_the_vote_on_tokens() -> None:
         Document(str(n), ("w",) * 4, {name: tuple(map(str, rng.choice(["O", "b", "c"], 4))) for name in "xyz"})
         for n in range(40)
     )
-    silent, tokens = (quorate.aggregate(corpus, method) for method in ("silent-vote", "mv"))
+    silent, tokens = (quorate.aggregate(corpus, method) for method in ("mv-abstain", "mv"))
     assert silent.tags == tokens.tags
     np.testing.assert_array_equal(silent.confidence, tokens.confidence)
 
@@ -173,15 +173,15 @@ def test_weights_of_annotators_weigh_their_votes(soft: bool) -> None:
 def test_annotators_are_measured_by_all_that_they_said() -> None:
     """Whoever is silent where others speak has labels, and is mostly wrong there."""
     said = {"rule": ("O", "O"), "ann": ("B-PER", "O"), "bob": ("B-PER", "O")}
-    result = quorate.aggregate(Corpus([Document(str(n), ("x", "y"), said) for n in range(30)]), "silent-vote")
+    result = quorate.aggregate(Corpus([Document(str(n), ("x", "y"), said) for n in range(30)]), "mv-abstain")
     assert {one.name: one.n_labels for one in result.annotators} == {"rule": 60, "ann": 60, "bob": 60}
     assert result.annotators["rule"].accuracy < 0.6 < 0.9 < result.annotators["ann"].accuracy
 
 
 @pytest.mark.parametrize("decode", ["sequence", "token"])
 def test_it_gives_tags_probabilities_and_annotators(sample: Corpus, decode: TokenDecodeName) -> None:
-    result = quorate.aggregate(sample, "silent-vote", decode=decode)
-    assert result.settings_ == {"method": "silent-vote", "decode": decode, "invalid": "repair", "scheme": None}
+    result = quorate.aggregate(sample, "mv-abstain", decode=decode)
+    assert result.settings_ == {"method": "mv-abstain", "decode": decode, "invalid": "repair", "scheme": None}
     assert len(result.annotators) == len(sample.annotators)
     assert decode == "token" or all(result.tagset.is_valid(tags) for tags in result.tags)
     for consensus in result:

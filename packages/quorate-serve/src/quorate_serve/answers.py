@@ -1,12 +1,15 @@
-"""What a service answers with, as values. Times are seconds since 1970; offsets are code points, ends excluded."""
+"""What the service answers with, for its routes and for its client (:mod:`quorate.client`) alike.
+
+Times are seconds since 1970; offsets are code points, ends excluded.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 __all__ = [
+    "AnnotatedDocument",
     "Annotation",
     "Candidate",
     "Consensus",
@@ -19,6 +22,8 @@ __all__ = [
     "Imported",
     "Invitation",
     "Opinion",
+    "Overlap",
+    "Overlaps",
     "Person",
     "Place",
     "Progress",
@@ -35,7 +40,8 @@ __all__ = [
 ]
 
 
-class Span(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Span:
     """A span of a text: its first character, the one after its last, and its label.
 
     >>> Span(0, 3, "PER").label
@@ -47,7 +53,8 @@ class Span(msgspec.Struct, frozen=True):
     label: str
 
 
-class ConsensusSpan(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ConsensusSpan:
     """A span of the consensus, and how sure it is; as an opinion of one's own it is ``.span``.
 
     >>> ConsensusSpan(0, 3, "PER", 0.9).span
@@ -65,7 +72,8 @@ class ConsensusSpan(msgspec.Struct, frozen=True):
         return Span(self.start, self.end, self.label)
 
 
-class Place(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, order=True)
+class Place:
     """A part of a text."""
 
     start: int
@@ -75,7 +83,8 @@ class Place(msgspec.Struct, frozen=True):
 # labelling
 
 
-class Task(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Task:
     """A document to label, yours until ``until``.
 
     ``spans`` are those that you have saved, if any; ``suggestions`` is ``None`` unless the service shows any. Of a
@@ -92,7 +101,8 @@ class Task(msgspec.Struct, frozen=True):
     suggestions: list[Span] | None = None
 
 
-class Saved(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Saved:
     """It is on the service's disk; ``gold`` is what is right, of a document to learn from."""
 
     event: int
@@ -101,20 +111,28 @@ class Saved(msgspec.Struct, frozen=True):
     gold: list[Span] | None = None
 
 
-class Annotation(msgspec.Struct, frozen=True):
-    """What you say of a document now; the document itself (``id``, ``text``) only where one was asked for."""
+@dataclass(frozen=True)
+class Annotation:
+    """What you say of a document now."""
 
     document: int
     revision: int
     at: float
     seconds: float | None
     spans: list[Span]
-    id: str | None = None
-    text: str | None = None
-    tokens: list[tuple[int, int]] | None = None
 
 
-class Revision(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class AnnotatedDocument(Annotation):
+    """The same, with the document."""
+
+    id: str
+    text: str
+    tokens: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Revision:
     """Something that you once said of a document; ``spans`` is ``None`` where you took it back."""
 
     event: int
@@ -128,24 +146,24 @@ class Revision(msgspec.Struct, frozen=True):
 # reviewing
 
 
-class Version(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Version:
     """What somebody says, under a letter that tells nothing of who it is."""
 
     name: str
     spans: list[Span]
 
 
-class Candidate(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Candidate(Span):
     """A span that somebody marked: under which letters, and how sure the consensus is (``None``: it is not in it)."""
 
-    start: int
-    end: int
-    label: str
     votes: list[str]
     confidence: float | None
 
 
-class ReviewTask(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ReviewTask:
     """A document to review, yours until ``until``.
 
     ``consensus``, its ``version``, ``confidence`` and ``candidates`` are ``None`` until :meth:`Client.reveal`, where
@@ -159,13 +177,14 @@ class ReviewTask(msgspec.Struct, frozen=True):
     until: float | None
     versions: list[Version]
     decided: list[Span] | None
-    version: int | None
-    consensus: list[ConsensusSpan] | None
-    confidence: float | None
-    candidates: list[Candidate] | None
+    version: int | None = None
+    consensus: list[ConsensusSpan] | None = None
+    confidence: float | None = None
+    candidates: list[Candidate] | None = None
 
 
-class Reviewed(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Reviewed:
     """A decision is on the service's disk; ``disputed``: reviewers differ on the document since."""
 
     event: int
@@ -173,7 +192,8 @@ class Reviewed(msgspec.Struct, frozen=True):
     disputed: bool
 
 
-class Review(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Review:
     """What you decided on a document."""
 
     document: int
@@ -184,16 +204,16 @@ class Review(msgspec.Struct, frozen=True):
     version: int | None
 
 
-class Opinion(msgspec.Struct, frozen=True):
-    """What a reviewer says of a document in dispute, under a letter, and what they noted."""
+@dataclass(frozen=True)
+class Opinion(Version):
+    """What a reviewer says of a document in dispute, and what they noted."""
 
-    name: str
-    spans: list[Span]
     adjudicates: bool
     note: str
 
 
-class Dispute(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Dispute:
     """A document on which reviewers differ: what each says, in which places; ``mine``: you are one of them."""
 
     number: int
@@ -208,7 +228,8 @@ class Dispute(msgspec.Struct, frozen=True):
 # documents and the consensus
 
 
-class DocumentSummary(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class DocumentSummary:
     """A document in a list, and how many annotators it has."""
 
     number: int
@@ -217,7 +238,8 @@ class DocumentSummary(msgspec.Struct, frozen=True):
     labels: int
 
 
-class Document(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Document:
     """A document: its text, and where its tokens are."""
 
     number: int
@@ -227,7 +249,8 @@ class Document(msgspec.Struct, frozen=True):
     tokens: list[tuple[int, int]]
 
 
-class HistoryEntry(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class HistoryEntry:
     """One thing that happened to a document; ``name`` and ``note`` are empty once their person is erased."""
 
     event: int
@@ -240,16 +263,18 @@ class HistoryEntry(msgspec.Struct, frozen=True):
     body: dict[str, Any]
 
 
-class Imported(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Imported:
     """What a file brought: documents and labels that are new, how many annotators it names, and what was changed."""
 
     documents: int
     labels: int
     annotators: int
-    notes: list[str] = []
+    notes: list[str] = field(default_factory=list)
 
 
-class Consensus(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Consensus:
     """What the consensus says of a document; ``version`` grows whenever it changes.
 
     ``confidence`` is the probability that all of it is right; ``labels`` says how many annotators have labelled it,
@@ -265,11 +290,34 @@ class Consensus(msgspec.Struct, frozen=True):
     known: bool
 
 
-class Progress(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Overlap:
+    """A span that must not overlap the ``other``, which counts (``None``: too many share a word).
+
+    ``person`` is for managers.
+    """
+
+    document: int
+    person: str | None
+    span: Span
+    other: Span | None
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """How many documents have spans of one annotator that overlap although they must not, and some of these."""
+
+    documents: int = 0
+    some: list[Overlap] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Progress:
     """How far it is: what there is now, and in ``fit`` what the last fit told (``None`` before the first).
 
-    ``version`` is the last that was given out, ``event`` the last event that it knows of. ``overlaps`` are spans that
-    overlap although they must not: in how many ``documents``, and ``some`` of them.
+    ``version`` is the last that was given out, ``event`` the last event that it knows of. ``fit`` has the annotators'
+    ``agreement`` (Krippendorff's alpha, ``None`` where nothing can be compared) and, for managers, each annotator's
+    habits with 95 % intervals.
     """
 
     version: int
@@ -280,10 +328,11 @@ class Progress(msgspec.Struct, frozen=True):
     spans: int
     known: int
     fit: dict[str, Any] | None
-    overlaps: dict[str, Any] = {}
+    overlaps: Overlaps = Overlaps()
 
 
-class Event(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Event:
     """Something that happened while :meth:`Client.live` listened: ``consensus``, ``progress`` or ``queue``."""
 
     kind: str
@@ -294,7 +343,8 @@ class Event(msgspec.Struct, frozen=True):
 # people
 
 
-class Person(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Person:
     """Somebody who labels, or whose labels were imported (``role`` is ``None`` then)."""
 
     id: str
@@ -307,7 +357,8 @@ class Person(msgspec.Struct, frozen=True):
     most: int | None
 
 
-class Invitation(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Invitation:
     """A link that nobody has used yet: for somebody new with a role, or for a new password of a ``person``.
 
     ``by`` is who made it; nobody, if it was made on the command line.
@@ -321,7 +372,8 @@ class Invitation(msgspec.Struct, frozen=True):
     by: str | None = None
 
 
-class Token(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Token:
     """A token of yours, without its secret."""
 
     id: str
@@ -331,7 +383,8 @@ class Token(msgspec.Struct, frozen=True):
     used: float | None
 
 
-class TokenMade(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class TokenMade:
     """A token with its secret, which is shown once."""
 
     id: str
