@@ -1,4 +1,4 @@
-"""What the service answers with, for its routes and for its client (:mod:`quorate.client`) alike.
+"""What the service answers with, for its routes and for its client (:mod:`quorate_serve.client`) alike.
 
 Times are seconds since 1970; offsets are code points, ends excluded.
 """

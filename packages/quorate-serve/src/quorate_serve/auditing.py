@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from quorate.audit.sentences import Outcome, enough_seen
 from sqlalchemy import Connection, insert, select, update
 
 from quorate import audit as audits
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
 from quorate.audit.plan import LEAST
+from quorate.audit.sentences import Outcome, enough_seen
 from quorate.errors import OtherConsensusError, QuorateError
 from quorate.formats.json_lines import write_lines
 from quorate_serve.annotating import annotated

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quorate.audit.sentences import Outcome, headline, notes
 from sqlalchemy import Connection, select, update
 
 import quorate
 from managing import bring_in, check_all, fit, gold, save
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
+from quorate.audit.sentences import Outcome, headline, notes
 from quorate_serve.auditing import keep_outcome, open_audit, outcome
 from quorate_serve.database import tables
 from quorate_serve.people import Role

@@ -8,10 +8,10 @@ from sqlalchemy import select
 
 from claims import claims_of_html, claims_of_record
 from managing import bring_in, check_all, numbers
-from quorate.service.app import ROUTERS
-from quorate.service.database import tables
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role
+from quorate_serve.app import ROUTERS
+from quorate_serve.database import tables
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role
 from serving import Team
 
 NOT_READ = {

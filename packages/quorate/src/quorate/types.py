@@ -24,6 +24,7 @@ from quorate.corpus.schemes import Invalid
 from quorate.estimators.updating import Updated
 from quorate.formats.layering import Layer
 from quorate.model.calibration import Calibration
+from quorate.model.correction import Belief, Correction
 from quorate.model.fit import Fitted
 from quorate.model.loop import Progress, StopReason, Trace
 from quorate.model.settings import AnnotatorModel, Decode, Inference, Settings, TruthModel
@@ -45,9 +46,11 @@ __all__ = [
     "AnnotatorModel",
     "AnnotatorSummaries",
     "AnnotatorSummary",
+    "Belief",
     "Calibration",
     "Change",
     "Claims",
+    "Correction",
     "Curve",
     "Decode",
     "Expected",

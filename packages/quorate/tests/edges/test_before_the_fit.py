@@ -303,7 +303,7 @@ def test_a_setting_of_before_is_refused_and_the_one_that_is_meant_is_named(run: 
 
 
 def test_an_option_by_its_former_name_works_and_is_told(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorate.errors._TOLD", set())
+    monkeypatch.setattr("quorate.errors._WARNED", set())
     assert run("aggregate", crowd, "-o", "c.jsonl", "--method", "bsc-cm", "-q")[0] == 0
     assert run("audit", "plan", "c.jsonl", "-n", 20, "-o", "plan.jsonl", "-q")[0] == 0
     lines = [json.loads(line) | {"checked": True} for line in Path("plan.jsonl").read_text().splitlines()]

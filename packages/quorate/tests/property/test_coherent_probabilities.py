@@ -19,6 +19,7 @@ from quorate import Corpus, Result
 from quorate.corpus.tags import Scheme
 from quorate.model import fit
 from quorate.model.calibration import Calibration
+from quorate.model.correction import FEATURES, Correction
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
@@ -34,7 +35,22 @@ fitted = st.fixed_dictionaries(
 )
 dial = st.sampled_from([{}, {}, {"precision": 0.9}, {"recall": 0.9}])
 scheme = st.sampled_from([Scheme.BIO, Scheme.BIOES, Scheme.IO])
-calibration = st.builds(Calibration, tokens=st.sampled_from([1.0, 0.4]), spans=st.sampled_from([1.0, 0.3]))
+powers = st.builds(
+    Calibration,
+    tokens=st.sampled_from([1.0, 0.4]),
+    spans=st.sampled_from([1.0, 0.3]),
+    correction=st.none(),
+    matched=st.none(),
+)
+corrections = st.none() | st.builds(
+    Correction,
+    documents=st.just(30),
+    weights=st.tuples(*[st.floats(-2, 2)] * len(FEATURES)),
+    missed=st.floats(0, 2),
+    chooses=st.booleans(),
+    f1=st.just((0.6, 0.5, 0.7)),
+    beliefs=st.just(()),
+)
 
 
 def check_coherent(result: Result) -> None:
@@ -57,18 +73,25 @@ def check_known_is_certain(result: Result, known: set[str]) -> None:
 
 
 @FEW
-@given(seed=st.integers(0, 10_000), scheme=scheme, case=fitted, dial=dial, calibration=calibration, some=st.booleans())
+@given(st.integers(0, 10_000), scheme, fitted, dial, powers, corrections, st.booleans())
 def test_nothing_is_surer_than_what_it_contains(
-    seed: int, scheme: Scheme, case: dict[str, Any], dial: dict[str, Any], calibration: Calibration, some: bool
+    seed: int,
+    scheme: Scheme,
+    case: dict[str, Any],
+    dial: dict[str, Any],
+    powers: Calibration,
+    correction: Correction | None,
+    some: bool,
 ) -> None:
     rng = np.random.default_rng(seed)
     corpus = random_corpus(rng, tagset(scheme, 2), n_documents=8, longest=5, n_annotators=4)
     known = {one.id: one.gold or () for one in corpus.documents[::3]} if some else None
     model = quorate.BSC(**case, **dial, epsilon0=1.0, max_iter=3, scheme=scheme.value)
     with pytest.MonkeyPatch.context() as patched:  # any calibration
-        patched.setattr(fit, "_calibrated", lambda *_: calibration)
+        patched.setattr(fit, "_calibrated", lambda *_: powers)
+        patched.setattr(fit, "_correction", lambda *_: correction)
         result = model.fit(corpus, known=known).result_
-    assert model.calibration_ == calibration
+    assert model.calibration_ == powers._replace(correction=correction if case["spans"] else None)
     check_coherent(result)
     check_known_is_certain(result, set(known or ()))
     check_coherent(result.only([5, 2, 0]))

@@ -35,7 +35,7 @@ from quorate.cli.options import takes_groups
 from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, print_table, table_of
 from quorate.errors import InputError, SettingsError
-from quorate.wording import counted
+from quorate.wording import counted, in_number
 
 if TYPE_CHECKING:
     from quorate.active.simulation import Curve, Simulation
@@ -80,7 +80,8 @@ class Listing:
         elif not self.quiet:
             say(_verdict(advice))
             if 0 < len(advice.suggestions) < n:
-                say([f"note: {len(advice.suggestions):,} documents are listed, not {n:,}: {_NO_OTHERS}"])
+                listed = in_number("{} {document is|documents are} listed", len(advice.suggestions))
+                say([f"note: {listed}, not {n:,}: {_NO_OTHERS}"])
         if not self.as_json or self.output != "-":
             _write_advice(advice, self.checked_shape(), self.output)
 
