@@ -190,6 +190,9 @@ READING: dict[str, Any] = {
     "samples": _option(
         "--samples", "HOW", "Samples of a language model: soft (default), one annotator with their shares, or group."
     ),
+    "tag_column": _option(
+        "--tag-column", "COLUMNS", "Of CoNLL columns, those with tags: their numbers from 1, or names in a header."
+    ),
     "offsets": _option("--offsets", "UNIT", "What offsets count, if the file does not show it: code-points or utf-16."),
     "max_size": MaxSize,
     "predictions": Annotated[

@@ -89,6 +89,7 @@ def read(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     samples: SamplesName | None = None,
+    tag_column: int | str | None = None,
     offsets: UnitName | None = None,
     max_size: int | str | None = None,
 ) -> Corpus:
@@ -103,9 +104,10 @@ def read(
     ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains, group.
     ``pseudonymise`` is the file that keeps names and pseudonyms. ``predictions`` takes models' predictions in as
     annotators. ``samples`` says what several answers of a language model to one prompt become: ``"soft"`` (the default)
-    one annotator whose probabilities are their shares, ``"group"`` annotators of one group. ``offsets`` says what
-    offsets count, where the file's own words cannot tell. ``max_size`` is how long a line or record may be, and what a
-    small compressed file may unpack to: bytes, or ``"4G"`` (``"1G"`` unless given).
+    one annotator whose probabilities are their shares, ``"group"`` annotators of one group. ``tag_column`` names the
+    columns of CoNLL that hold tags, by number from 1 or by the header: ``4``, ``"3,4"``, ``"ner"``. ``offsets`` says
+    what offsets count, where the file's own words cannot tell. ``max_size`` is how long a line or record may be, and
+    what a small compressed file may unpack to: bytes, or ``"4G"`` (``"1G"`` unless given).
 
     >>> import tempfile
     >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}'
@@ -115,7 +117,7 @@ def read(
     {'ann': ('B-PERSON', 'O')}
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets)
-    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).corpus()
+    return _assembled(paths, format, options, _taken(predictions, samples, tag_column, max_size)).corpus()
 
 
 @knows_its_options
@@ -129,6 +131,7 @@ def read_layers(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     samples: SamplesName | None = None,
+    tag_column: int | str | None = None,
     offsets: UnitName | None = None,
     max_size: int | str | None = None,
     layers: Mapping[str, Layer] | None = None,
@@ -149,7 +152,7 @@ def read_layers(
     ['LOC', 'ORG']
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets, layers=True)
-    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).layers(layers)
+    return _assembled(paths, format, options, _taken(predictions, samples, tag_column, max_size)).layers(layers)
 
 
 class _Taken(NamedTuple):
@@ -157,13 +160,15 @@ class _Taken(NamedTuple):
 
     predictions: bool
     samples: Samples
+    tag_column: str | None
     most: int
 
 
-def _taken(predictions: bool, samples: str | None, max_size: int | str | None) -> _Taken:
+def _taken(predictions: bool, samples: str | None, tag_column: int | str | None, max_size: int | str | None) -> _Taken:
     if samples is not None and samples not in tuple(Samples):
         raise SettingsError(f"samples {samples!r} is not known (one of: {', '.join(Samples)})")
-    return _Taken(predictions, Samples(samples or Samples.SOFT), size_named(max_size))
+    column = None if tag_column is None else str(tag_column)
+    return _Taken(predictions, Samples(samples or Samples.SOFT), column, size_named(max_size))
 
 
 def _options(
@@ -309,7 +314,9 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
         with opened(name, taken.most) as (stream, digest):
             kind = named(format or sniff(stream, name))
             first_number = 1 if assembly.options.annotator_from is not None else len(assembly) + 1
-            given = Input(stream, name, first_number, taken.predictions, taken.samples)
+            given = Input(stream, name, first_number, taken.predictions, taken.samples, tag_column=taken.tag_column)
+            if taken.tag_column is not None and kind.module != "conll":
+                raise SettingsError(f"{name}: --tag-column is for CoNLL columns (leave it out, or say --from conll)")
             with _collector_at_rest() if kind.module in _DOCUMENT_A_RECORD else nullcontext():
                 assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges)
             assembly.introduce(given.profiles, name)

@@ -135,8 +135,9 @@ class Input:
     file is one annotator's. A reader that numbers one says so in ``numbered``: after another file it has another.
 
     ``predictions``: what models said counts as an annotator's word too. ``samples``: several answers of one model to
-    one prompt are one annotator with their shares, or a group. A reader adds to ``profiles`` what the file itself says
-    of its annotators. A format that is a folder finds its files under ``name``; its stream is empty.
+    one prompt are one annotator with their shares, or a group. ``tag_column``: in CoNLL, the columns with tags, by
+    number or by name. A reader adds to ``profiles`` what the file itself says of its annotators. A format that is a
+    folder finds its files under ``name``; its stream is empty.
     """
 
     stream: io.BufferedReader
@@ -146,6 +147,7 @@ class Input:
     samples: Samples = Samples.SOFT
     profiles: dict[str, Profile] = field(default_factory=dict)
     numbered: bool = False
+    tag_column: str | None = None
 
 
 def stem(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -163,6 +164,8 @@ def folder_format(path: Path) -> str | None:
     return "brat" if next(path.rglob("*.ann"), None) is not None else None
 
 
+_QUOTE_ALONE = re.compile(rb'^"\t', re.MULTILINE)  # a token, which no program that writes tables leaves so
+
 _ANSWERS = ("answer", "answers", "output", "response", "completion")
 _WHO_ANSWERED = ("annotator", "model", "prompt", "sample")
 
@@ -215,7 +218,7 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
     if len(seen) == _WINDOW:  # the last line may go on
         opening = opening[: opening.rfind(b"\n") + 1] or opening
     if sheet.begins_sheet(opening):
-        return "sheet"
+        return "conll" if _QUOTE_ALONE.search(opening) else "sheet"
     # In columns a token and its tags are parted by blanks; MACE has commas alone, or tabs in a file named so.
     if b"," in first_line and len(first_line.split()) == 1:
         return "mace"

@@ -191,6 +191,7 @@ def read(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     samples: SamplesName | None = None,
+    tag_column: int | str | None = None,
     offsets: UnitName | None = None,
     max_size: int | str | None = None,
 ) -> Corpus:
@@ -216,6 +217,7 @@ def read(
         "pseudonymise": pseudonymise,
         "predictions": predictions,
         "samples": samples,
+        "tag_column": tag_column,
         "offsets": offsets,
     }
     if not encoded:
