@@ -318,9 +318,8 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
             if taken.tag_column is not None and kind.module != "conll":
                 raise SettingsError(f"{name}: --tag-column is for CoNLL columns (leave it out, or say --from conll)")
             with _collector_at_rest() if kind.module in _DOCUMENT_A_RECORD else nullcontext():
-                assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges)
+                assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges, source=given)
             assembly.introduce(given.profiles, name)
-            assembly.numbered |= given.numbered
             assembly.digests[name] = digest()
 
 

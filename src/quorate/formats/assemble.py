@@ -14,6 +14,7 @@ from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError, nearest
+from quorate.formats.by_text import fitted
 from quorate.formats.changes import REPLACED, LabelChanges, not_met, rename_annotators
 from quorate.formats.layering import Layer, deal_into, deal_rare, named
 from quorate.formats.layers import Layers
@@ -29,8 +30,8 @@ from quorate.formats.marked import (
     tagged,
 )
 from quorate.formats.notes import Notes, people, some
-from quorate.formats.opened import stem
-from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
+from quorate.formats.opened import Input, stem
+from quorate.formats.repeated import REPEATED, file_per_annotator, repeated_texts, texts_by_file
 from quorate.wording import counted
 
 __all__ = ["Assembly", "Options"]
@@ -54,6 +55,7 @@ _MERGED = 0
 _IN_NO_LAYER = (
     "{} {span was|spans were} left out that no layer of the model takes, by their label or depth (fit again with them)"
 )
+_MOST_FILES = 0.5  # of those that name nobody
 _CLASHING = (
     "{} {span overlaps others of its|spans overlap others of their} layer, as none did in the fit, and "
     "{was|were} left out (fit again with {it|them})"
@@ -91,14 +93,21 @@ class Assembly:
         self._met: dict[str, _Met] = {}
         self._names: dict[str, None] = {}
         self._met_names: set[str] = set()  # of annotators, before they are changed
+        self.unnamed: set[str] = set()  # files whose columns have no names, so that annotators are numbered
+        self._replaced_unnamed: tuple[str, ...] = ()  # two of them with one document
+        self._by_text = 0  # documents that were met in another file under another id
         self.numbered = False  # whether a document's id is only its number among all
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool) -> None:
-        """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators."""
+    def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool, source: Input | None = None) -> None:
+        """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators.
+
+        ``source`` is what its reader was given, and tells of its names after all documents are there.
+        """
         laid: list[tuple[bool, Document | Placed | Marked, list[Unit]]] = []
+        without_id = False
         votes = UnitVotes()
         for position, item in enumerate(given, 1):
             alone = self.options.annotator_from is not None or "" in item.annotations
@@ -106,7 +115,7 @@ class Assembly:
             changed = self._changed(item, file)
             if not changed.id:  # where each annotator has a file, the same place in it is the same document
                 changed = replace(changed, id=str(position if alone else len(self._items) + len(laid) + 1))
-                self.numbered = True
+                without_id = True
             if isinstance(changed, Marked):
                 self._models |= changed.models
                 units = [self.options.unit] if self.options.unit else find_units_of(changed)
@@ -117,15 +126,37 @@ class Assembly:
                 laid.append((same, self._laid(changed, units[0]), []))
             else:
                 laid.append((same, changed, []))
-        for same, made, units in laid:
+        if source is not None:
+            without_id |= source.numbered
+            self.unnamed |= {file} if source.unnamed else set()
+        self.numbered |= without_id
+        made: list[Item] = []
+        for _, one, units in laid:
             # where a document's own spans do not tell what offsets count, the file's other documents choose among
             # the units that suit it
-            if isinstance(made, Marked):
-                unit, told = votes.choose(made, units)
+            if isinstance(one, Marked):
+                unit, told = votes.choose(one, units)
                 self.notes.count(_UNIT_UNKNOWN, not told)
-                self._put(self._laid(made, unit), file, same)
+                made.append(self._laid(one, unit))
             else:
-                self._put(made, file, same)
+                made.append(one)
+        if self.options.annotator_from is not None:
+            made = self._fitted(made, file, without_id)
+        for (same, _, _), put in zip(laid, made, strict=True):
+            self._put(put, file, same)
+
+    def _fitted(self, items: list[Item], file: str, numbered: bool) -> list[Item]:
+        """The documents of one annotator's file, under the ids that those of other files with their texts have."""
+        met = {name: _document(item) for (name, _), item in self._items.items()}
+        documents = [_document(item) for item in items]
+        if not met or len({document.id for document in documents}) < len(documents):
+            return items
+        found = fitted(documents, met, numbered=numbered, whose=self._owner(file))
+        self._by_text += found.by_text
+        return [_renamed(item, name) for item, name in zip(items, found.ids, strict=True)]
+
+    def _owner(self, file: str) -> str:
+        return stem(file) if self.options.annotator_from == "filename" else folder_of(file)
 
     def introduce(self, profiles: Mapping[str, Profile], file: str) -> None:
         """Take in what a file itself says of its annotators."""
@@ -216,16 +247,39 @@ class Assembly:
 
     def _tell_repeated(self) -> None:
         """Note the texts that come more than once: each may be one document, of several annotators."""
-        documents = [
-            (item if isinstance(item, Document) else item.document, len(item.annotations))
-            for item in self._items.values()
-        ]
-        if not self.numbered:
-            told = repeated_texts(document for document, _ in documents)
-        else:  # what has no id of its own may come twice in a file, but not once in each of several
-            told = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
+        documents = [(_document(item), len(item.annotations)) for item in self._items.values()]
+        if self.options.annotator_from is None:
+            self._refuse_file_per_annotator(documents)
+        if self._by_text:
+            alone = sum(annotators < 2 for _, annotators in documents)
+            self.notes.add(
+                f"ids do not fit from file to file: {counted(self._by_text, 'document was', 'documents were')} joined "
+                f"by text, and {counted(alone, 'document has', 'documents have')} a text that one file alone has"
+            )
+        # what has no id of its own may come twice in a file
+        told = "" if self.numbered else repeated_texts(document for document, _ in documents)
         if told:
             self.notes.add(told)
+
+    def _refuse_file_per_annotator(self, documents: list[tuple[Document, int]]) -> None:
+        """Raise :class:`InputError` where files name nobody, or give no ids, and most of them have the same texts."""
+        texts = texts_by_file(documents)
+        unnamed = {file for file in texts if file in self.unnamed}
+        alike = file_per_annotator(texts if self.numbered else {file: texts[file] for file in unnamed})
+        if self._replaced_unnamed:
+            raise InputError(
+                f"the same ids as in {self._replaced_unnamed[0]}, and neither says whose they are (if every file is "
+                "one annotator's, say --annotator-from filename)",
+                where=self._replaced_unnamed[1],
+            )
+        if len(alike.files) > _MOST_FILES * len({*texts}):
+            raise InputError(
+                f"{len(alike.files):,} files have {REPEATED}s, each as a document of its own (if every file is one "
+                "annotator's, say --annotator-from filename; else give each document an id of its own)",
+                where=some(alike.files),
+            )
+        if alike.note:
+            self.notes.add(alike.note)
 
     def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
         """With new names for labels and annotators."""
@@ -285,7 +339,11 @@ class Assembly:
                 f"another text than that of the same document elsewhere, {one.where()} (ids must be unique)",
                 where=other.where(),
             )
-        self.notes.count(REPLACED, len(set(first.annotations) & set(second.annotations)))
+        twice = set(first.annotations) & set(second.annotations)
+        files = tuple("" if each.source is None else each.source.path for each in (one, other))
+        if twice and files[0] != files[1] and {*files} <= self.unnamed and self.options.annotator_from is None:
+            self._replaced_unnamed = self._replaced_unnamed or files
+        self.notes.count(REPLACED, len(twice))
         annotations = {**first.annotations, **second.annotations}
         gold = first.gold if second.gold is None else second.gold
         document = (
@@ -313,7 +371,7 @@ class Assembly:
             }
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
         corpus = Corpus(documents, notes=notes, digests=digests, profiles=profiles)
-        corpus.stands_alone = not self.numbered and {*self._models, *self._profiles} <= names
+        corpus.stands_alone = not self.numbered and not self.unnamed and {*self._models, *self._profiles} <= names
         return corpus
 
 
@@ -321,6 +379,18 @@ def _nobodys(strange: Sequence[str], known: Collection[str]) -> str:
     """That nobody has such names, and which of the known ones may be meant."""
     meant = [like for like in (nearest(name, known) for name in strange) if like is not None]
     return f"no document is annotated by {people(strange)}" + (f" (did you mean {people(meant)}?)" if meant else "")
+
+
+def _document(item: Item) -> Document:
+    return item if isinstance(item, Document) else item.document
+
+
+def _renamed(item: Item, name: str) -> Item:
+    """The document under another id."""
+    if _document(item).id == name:
+        return item
+    document = replace(_document(item), id=name)
+    return document if isinstance(item, Document) else item._replace(document=document)
 
 
 def folder_of(file: str) -> str:

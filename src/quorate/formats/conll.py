@@ -51,6 +51,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     name = given.name
     first_row, layout = _surveyed(given, notes)
     given.stream.seek(0)
+    given.unnamed = bool(layout.names) and not layout.is_named
     rows: list[list[str]] = []
     interned: dict[str, str] = {}
     number = given.first_number

@@ -67,6 +67,7 @@ class Layout(NamedTuple):
     places: list[int]
     rewritten: Callable[[Sequence[str]], Sequence[str]] | None = None
     has_tags: bool = True
+    is_named: bool = True
 
     def expected(self) -> str:
         """What a row of a token should hold, in words."""
@@ -172,6 +173,7 @@ def layout_of(counted: Counted, header: Header | None, wanted: str | None, file:
         chosen,
         _rewriting(pairs, notes),
         has_tags=bool(tags),
+        is_named=any(called),
     )
 
 

@@ -23,7 +23,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     text = io.TextIOWrapper(given.stream, encoding="utf-8-sig", newline="")
     rows: list[list[str]] = []
     number, width, first = given.first_number, 0, 1
-    given.numbered = True
+    given.numbered = given.unnamed = True
     try:
         for row in (reader := csv.reader(text_lines(text, given), delimiter=delimiter_of(given.name))):
             line = reader.line_num

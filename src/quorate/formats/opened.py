@@ -132,7 +132,8 @@ class Input:
     """What a reader is given: the content, the file's name for messages, the number of its first document.
 
     A document without an id is numbered by its reader, or has an empty one: then its place in the file counts, if the
-    file is one annotator's. A reader that numbers one says so in ``numbered``: after another file it has another.
+    file is one annotator's. A reader that numbers one says so in ``numbered``: after another file it has another. One
+    that makes up names of annotators says so in ``unnamed``.
 
     ``predictions``: what models said counts as an annotator's word too. ``samples``: several answers of one model to
     one prompt are one annotator with their shares, or a group. ``tag_column``: in CoNLL, the columns with tags, by
@@ -147,6 +148,7 @@ class Input:
     samples: Samples = Samples.SOFT
     profiles: dict[str, Profile] = field(default_factory=dict)
     numbered: bool = False
+    unnamed: bool = False
     tag_column: str | None = None
 
 

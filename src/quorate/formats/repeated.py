@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
 from quorate.corpus.records import Document
@@ -38,10 +37,9 @@ def texts_by_file(documents: Iterable[tuple[Document, int]]) -> dict[str, list[i
 
 
 class Alike(NamedTuple):
-    """Files with nearly the same texts, whether the same number has the same text in all, and what to say of them."""
+    """Files with nearly the same texts, and what to say of them."""
 
     files: list[str]
-    in_step: bool
     note: str
 
 
@@ -61,14 +59,12 @@ def file_per_annotator(texts: Mapping[str, Sequence[int]]) -> Alike:
         if its and sum(files_with[text] > 1 for text in its) >= _NEARLY_ALL * len(its)
     ]
     if len(files) < 2:
-        return Alike([], False, "")
-    in_step = all(len({*at} - {None}) == 1 for at in zip_longest(*(texts[file] for file in files)))
-    ids = "" if in_step else "give each document an id, the same in all files (in CoNLL: # id = NAME), and "
+        return Alike([], "")
     note = (
         f"{len(files):,} files have {REPEATED}s, each as a document of its own: if every file is one annotator's, "
-        f"{ids}say --annotator-from filename"
+        "say --annotator-from filename"
     )
-    return Alike(files, in_step, note)
+    return Alike(files, note)
 
 
 def repeated_texts(documents: Iterable[Document]) -> str:
