@@ -347,7 +347,8 @@ class _DocumentReader:
         if what := _what_is_nobodys(record):
             raise ValueError(
                 f"'{what}' that are nobody's, as in a consensus (evaluate and convert take a consensus, a file at a "
-                f"time; {what} to combine go into 'annotations', known ones into 'gold')"
+                f"time; {what} to combine go into 'annotations', known ones into 'gold'; if the file is one "
+                "annotator's, say --from records)"
             )
         sequences = [*record.annotations.values(), *([] if record.gold is None else [record.gold])]
         unit = None if record.offset_unit is None else _unit(record.offset_unit)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError, SettingsError
 from quorate.formats import sheet, table
+from quorate.formats.annotator_records import SPANS, WHO
 from quorate.formats.json_records import first_keys
 from quorate.formats.notes import some
 from quorate.formats.zipped import member_names
@@ -73,6 +74,7 @@ FORMATS: dict[str, Format] = {
     "label-studio": Format("Label Studio: JSON export, and predictions", "label_studio", endings=(".json",)),
     "doccano": Format("doccano: zip or JSONL of each user", "doccano", merges=True, endings=(".zip",)),
     "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
+    "records": Format("JSON: a record for each annotator", "annotator_records", writes=False, merges=True),
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
     "llm": Format("language models: JSONL of answers", "language_models", writes=False, merges=True),
     "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True, reads_beside=True),
@@ -166,6 +168,7 @@ def folder_format(path: Path) -> str | None:
 
 _QUOTE_ALONE = re.compile(rb'^"\t', re.MULTILINE)  # a token, which no program that writes tables leaves so
 
+_A_LIST = re.compile(rb'"annotations"\s*:\s*\[')
 _ANSWERS = ("answer", "answers", "output", "response", "completion")
 _WHO_ANSWERED = ("annotator", "model", "prompt", "sample")
 
@@ -181,6 +184,8 @@ _BY_KEYS: tuple[tuple[str, set[str]], ...] = (
     ("sagemaker", {"dataObject", "annotations"}),
     ("prodigy", {"text", "_input_hash"}),
     ("prodigy", {"text", "spans", "tokens", "_annotator_id"}),
+    *(("records", {who, spans}) for who in WHO for spans in SPANS),
+    *(("records", {"tokens", "tags", who}) for who in WHO),
     ("jsonl", {"annotations"}),
     *(("llm", {who, answer}) for who in _WHO_ANSWERED for answer in _ANSWERS),
     ("prodigy", {"text", "answer"}),
@@ -248,6 +253,10 @@ def _json(head: bytes, name: str) -> str:
     keys = first_keys(head)
     _refuse_short_export(keys, "JSON-MIN", name)
     found = next((format for format, wanted in _BY_KEYS if wanted <= keys), None)
+    if found == "doccano" and b'"start_offset"' not in head and not {"label", "labels"} & keys:
+        return "records"
+    if found == "records" and {"annotations"} == {*SPANS} & keys and not _A_LIST.search(head):
+        return "jsonl"
     if found is not None:
         return found
     if head.startswith(b"["):
