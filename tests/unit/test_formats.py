@@ -408,7 +408,7 @@ def test_columns_of_a_table_have_other_names_too(tmp_path: Path, head: str) -> N
 def test_a_table_of_spans_is_not_taken_for_a_column_an_annotator(tmp_path: Path) -> None:
     table = tmp_path / "crowd.csv"
     formats.write(Corpus(quorate.sample().documents[:5]), table)
-    with pytest.raises(InputError, match=r"crowd\.csv:1: a table of spans"):
+    with pytest.raises(InputError, match=r"crowd\.csv:1: a table of spans, which has no texts"):
         quorate.read(table)
 
 

@@ -34,7 +34,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
                 continue
             if not width and {cell.strip().lower() for cell in row} >= SPAN_COLUMNS:
                 raise InputError(
-                    "a table of spans, which has no texts (give the file that it was made from, or one with texts)",
+                    "a table of spans, and no file of MACE (say --from csv, and --texts FILE for its texts)",
                     where=f"{given.name}:{line}",
                 )
             if not width and (names_document(row) or len({cell.strip().lower() for cell in row} & COLUMNS) > 1):

@@ -7,7 +7,7 @@ import hashlib
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -137,8 +137,10 @@ class Input:
 
     ``predictions``: what models said counts as an annotator's word too. ``samples``: several answers of one model to
     one prompt are one annotator with their shares, or a group. ``tag_column``: in CoNLL, the columns with tags, by
-    number or by name. A reader adds to ``profiles`` what the file itself says of its annotators. A format that is a
-    folder finds its files under ``name``; its stream is empty.
+    number or by name. ``texts``: those of a table of spans, by document; ``seen``: who saw what
+    (:class:`quorate.formats.seen.Seen`). ``is_consensus``: what was written here counts as the word of an annotator. A
+    reader adds to ``profiles`` what the file itself says of its annotators. A
+    format that is a folder finds its files under ``name``; its stream is empty.
     """
 
     stream: io.BufferedReader
@@ -150,6 +152,9 @@ class Input:
     numbered: bool = False
     unnamed: bool = False
     tag_column: str | None = None
+    texts: Mapping[str, Mapping[str, Any]] | None = None
+    seen: Any = None
+    is_consensus: bool = False
 
 
 def stem(name: str) -> str:

@@ -96,7 +96,7 @@ FORMATS: dict[str, Format] = {
     "table": Format("crowd-kit: long table, a row a label (CSV, TSV)", "table"),
     "sheet": Format("spreadsheet, a row a token, a column an annotator (CSV, TSV)", "sheet"),
     "sagemaker": Format("SageMaker Ground Truth: manifest", "sagemaker", writes=False),
-    "csv": Format("CSV of spans, a row a span", "spans_csv", reads=False, endings=(".csv",)),
+    "csv": Format("CSV of spans, a row a span", "spans_csv", endings=(".csv",)),
 }
 """The formats by name, as the command line has them."""
 
@@ -218,6 +218,8 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
         return _json(head, name)
     first_line = head.split(b"\n", 1)[0].strip()
     _refuse_short_export(set(table.names_in(first_line.decode("utf-8", "replace"))), "CSV", name)
+    if set(map(str.lower, table.cells_in(first_line.decode("utf-8", "replace")))) >= table.SPAN_COLUMNS:
+        return "csv"
     if table.is_header(first_line):
         return "table"
     if len(seen) == _WINDOW:  # the last line may go on
