@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.offsets import Unit
@@ -88,6 +88,7 @@ class Assembly:
         self._labels = LabelChanges(options.map_labels, self.notes) if options.map_labels else None
         self._words = Words()
         self._items: dict[tuple[str, int], Item] = {}
+        self._others: dict[tuple[str, int], list[Item]] = {}  # more of them, by the key of the first
         self._models: set[str] = set()
         self._profiles: dict[str, Profile] = {}
         self._met: dict[str, _Met] = {}
@@ -184,6 +185,7 @@ class Assembly:
 
     def corpus(self) -> Corpus:
         """Everything as one corpus."""
+        self._join()
         self._tell_not_met()
         self._tell_columns()
         self._tell_repeated()
@@ -191,6 +193,7 @@ class Assembly:
 
     def layers(self, into: Mapping[str, Layer] | None = None) -> Layers:
         """A corpus for each layer, by its name: those that are given, or as many as it takes."""
+        self._join()
         self._tell_not_met()
         self._tell_columns()
         self._tell_repeated()
@@ -217,6 +220,7 @@ class Assembly:
 
     def placed(self) -> list[Placed]:
         """The documents that were taken in, each with its spans on tokens."""
+        self._join()
         return [item if isinstance(item, Placed) else _spans_of(item) for item in self._items.values()]
 
     def _tell_not_met(self) -> None:
@@ -324,31 +328,43 @@ class Assembly:
         else:
             key = (document.id, _MERGED if merge else len(self._items) + 1)
         self._met[document.id] = _Met(key, file)
-        first = self._items.get(key)
-        self._items[key] = item if first is None else self._joined(first, item)
+        if key in self._items:
+            self._others.setdefault(key, []).append(item)
+        else:
+            self._items[key] = item
 
-    def _joined(self, first: Item, second: Item) -> Item:
-        """One document from two that have the same id."""
-        one = first if isinstance(first, Document) else first.document
-        other = second if isinstance(second, Document) else second.document
-        if type(first) is not type(second):
-            raise InputError(f"given with tags here and with spans elsewhere, {one.where()}", where=other.where())
-        texts = {one.text, other.text} - {None}
-        if one.tokens != other.tokens or len(texts) > 1:
-            raise InputError(
-                f"another text than that of the same document elsewhere, {one.where()} (ids must be unique)",
-                where=other.where(),
-            )
-        twice = set(first.annotations) & set(second.annotations)
-        files = tuple("" if each.source is None else each.source.path for each in (one, other))
-        if twice and files[0] != files[1] and {*files} <= self.unnamed and self.options.annotator_from is None:
-            self._replaced_unnamed = self._replaced_unnamed or files
-        self.notes.count(REPLACED, len(twice))
-        annotations = {**first.annotations, **second.annotations}
-        gold = first.gold if second.gold is None else second.gold
-        document = (
-            one if one.text is not None or other.text is None else replace(one, text=other.text, offsets=other.offsets)
-        )
+    def _join(self) -> None:
+        """Make one of all that has one id: at the end, as a document may have as many annotators as a zip has files."""
+        for key, others in self._others.items():
+            self._items[key] = self._joined(self._items[key], others)
+        self._others.clear()
+
+    def _joined(self, first: Item, others: Sequence[Item]) -> Item:
+        """One document from several that have the same id."""
+        document, gold = _document(first), first.gold
+        annotations: dict[str, Any] = dict(first.annotations)
+        said_in = dict.fromkeys(annotations, _file(document))
+        for item in others:
+            other, file = _document(item), _file(_document(item))
+            if type(first) is not type(item):
+                raise InputError(
+                    f"given with tags here and with spans elsewhere, {document.where()}", where=other.where()
+                )
+            if document.tokens != other.tokens or len({document.text, other.text} - {None}) > 1:
+                raise InputError(
+                    f"another text than that of the same document elsewhere, {document.where()} (ids must be unique)",
+                    where=other.where(),
+                )
+            twice = [name for name in item.annotations if name in annotations]
+            before = next((said_in[name] for name in twice if said_in[name] != file), file)
+            if before != file and {before, file} <= self.unnamed and self.options.annotator_from is None:
+                self._replaced_unnamed = self._replaced_unnamed or (before, file)
+            self.notes.count(REPLACED, len(twice))
+            annotations.update(item.annotations)
+            said_in.update(dict.fromkeys(item.annotations, file))
+            gold = gold if item.gold is None else item.gold
+            if document.text is None and other.text is not None:
+                document = replace(document, text=other.text, offsets=other.offsets)
         if isinstance(first, Document):
             return replace(document, annotations=annotations, gold=gold)  # type: ignore[arg-type]
         return Placed(document, annotations, gold)  # type: ignore[arg-type]
@@ -383,6 +399,10 @@ def _nobodys(strange: Sequence[str], known: Collection[str]) -> str:
 
 def _document(item: Item) -> Document:
     return item if isinstance(item, Document) else item.document
+
+
+def _file(document: Document) -> str:
+    return "" if document.source is None else document.source.path
 
 
 def _renamed(item: Item, name: str) -> Item:

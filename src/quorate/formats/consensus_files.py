@@ -20,8 +20,8 @@ from quorate.formats.consensus_records import ConsensusRecord
 from quorate.formats.label_studio import OWN_PREFIX
 from quorate.formats.layers import Layers
 from quorate.formats.notes import people
-from quorate.formats.opened import Input, opened
-from quorate.formats.registry import FORMATS
+from quorate.formats.opened import Input, files_of, opened
+from quorate.formats.registry import FORMATS, folder_format
 from quorate.formats.seen import Seen
 from quorate.limits import size_named
 
@@ -55,7 +55,8 @@ def consensus_records(
     """
     name = str(path)
     place = Path(name)
-    if not place.is_dir() and (not place.is_file() or _is_jsonl(name)):  # nothing may be read ahead of a pipe
+    first = Path(files_of(name)[0]) if place.is_dir() and folder_format(place) is None else place
+    if not first.is_dir() and (not first.is_file() or _is_jsonl(str(first))):  # nothing may be read ahead of a pipe
         return formats.read_consensus(path, max_size=max_size)
     format = formats.format_of(name) if place.is_file() else ""
     if format in _READ_HERE:

@@ -25,7 +25,7 @@ from quorate.corpus.spans import CharSpan, Span
 from quorate.errors import InputError, SettingsError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.json_lines import corpus_lines, encoded_lines, write
-from quorate.formats.json_records import decoded, reason, records
+from quorate.formats.json_records import RepeatedKeys, decoded, reason, records
 from quorate.formats.marked import Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
@@ -156,12 +156,13 @@ def _documents(stream: IO[bytes], name: str, instead: str) -> Iterator[tuple[Sou
 def read(given: Input, notes: Notes, *, proposed: bool = False) -> Iterator[Document | Marked]:
     """The documents of a JSONL file; ``proposed``: what waits to be checked counts as gold too."""
     reader = _DocumentReader(proposed=proposed)
-    decoder = _RecordDecoder(reader.tag_names)
+    decoder, repeated = _RecordDecoder(reader.tag_names), RepeatedKeys()
     instead = "evaluate, audit and convert take it; spans to combine go into 'annotations', known ones into 'gold'"
     for number, (source, line) in enumerate(_documents(given.stream, given.name, instead), given.first_number):
         record = decoded(decoder, line, source, "a document")
         given.numbered |= record.id is None
         try:
+            repeated.check(line, record.annotations)
             if record.profiles is not None:
                 given.profiles.update(read_profiles(_object(record.profiles, "profiles"), given.profiles))
             yield reader.document(record, source, number)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from quorate.corpus.records import Document, Source
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input, text_lines
+from quorate.formats.opened import Input, not_utf8, text_lines
 from quorate.formats.sheet import names_document
 from quorate.formats.table import COLUMNS, NO_WORD, SPAN_COLUMNS, delimiter_of
 
@@ -54,7 +54,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         if rows:
             yield _document(rows, Source(given.name, first, True), number)
     except UnicodeDecodeError:
-        raise InputError("not UTF-8 text (save the file as UTF-8)", where=given.name) from None
+        given.stream.seek(0)
+        raise not_utf8(given.stream, given.name) from None
     except csv.Error as error:
         raise InputError(f"not a table: {error}", where=given.name) from None
     finally:

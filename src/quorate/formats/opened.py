@@ -7,7 +7,7 @@ import hashlib
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,6 +27,7 @@ __all__ = [
     "files_of",
     "length_of",
     "most_of",
+    "not_utf8",
     "opened",
     "stem",
     "text_lines",
@@ -76,6 +77,22 @@ def _limited(readline: Callable[[int], Line], name: str, most: int) -> Iterator[
                 where=f"{name}:{number}",
             )
         yield line
+
+
+def not_utf8(content: Iterable[bytes], name: str) -> InputError:
+    """What to say of content that is not UTF-8, with the first line of it that is not.
+
+    >>> str(not_utf8([b"Ada", b"K\\xf6ln"], "a.csv"))
+    'a.csv:2: not UTF-8 text (save the file as UTF-8)'
+    """
+    where = name
+    for number, line in enumerate(content, 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError:
+            where = f"{name}:{number}"
+            break
+    return InputError("not UTF-8 text (save the file as UTF-8)", where=where)
 
 
 class _Unpacking(gzip.GzipFile):
