@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import quorate
-from quorate import InputError
+from quorate import Corpus, InputError
 from quorate.corpus.tags import Scheme, TagSet
 
 
@@ -43,6 +43,26 @@ def test_one_of_very_many_annotators_twice(tmp_path: Path) -> None:
     said = ", ".join(f'"{name}": ["O"]' for name in [*names, "w7"])
     (tmp_path / "a.jsonl").write_text(f'{{"tokens": ["a"], "annotations": {{{said}}}}}')
     with pytest.raises(InputError, match="'w7' is in it twice"):
+        quorate.read(tmp_path / "a.jsonl")
+
+
+def test_unknown_keys_are_told_once_with_what_may_be_meant(tmp_path: Path) -> None:
+    lines = [{"id": n, "tokens": ["a"], "annotations": {"ann": ["O"]}, "url": "x", "splt": "dev"} for n in range(3)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [*lines, {**lines[0], "id": 9, "goldd": ["O"]}])))
+    corpus = quorate.read(tmp_path / "a.jsonl")
+    assert corpus.notes == ("keys that are not read: goldd (did you mean gold?), splt (did you mean split?), url",)
+    assert corpus[0].split is None
+
+
+def test_what_is_written_here_has_no_unknown_keys(tmp_path: Path) -> None:
+    sample = Corpus(quorate.sample().documents[:10])
+    quorate.formats.write(sample, tmp_path / "a.jsonl")
+    assert quorate.read(tmp_path / "a.jsonl").notes == ()
+
+
+def test_a_slip_for_all_annotations_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"tokens": ["a"], "annotation": {"ann": ["B-X"]}}')
+    with pytest.raises(InputError, match="no document of it has 'annotations', but 'annotation'"):
         quorate.read(tmp_path / "a.jsonl")
 
 

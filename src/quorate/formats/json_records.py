@@ -11,11 +11,12 @@ from typing import IO, Any, NoReturn, Protocol, TypeVar
 import msgspec
 
 from quorate.corpus.records import Source
-from quorate.errors import InputError
+from quorate.errors import InputError, nearest
+from quorate.formats.notes import some
 from quorate.formats.opened import most_of
 from quorate.limits import size_in_words
 
-__all__ = ["Decoder", "RepeatedKeys", "array_items", "decoded", "first_keys", "lines", "records"]
+__all__ = ["Decoder", "RepeatedKeys", "UnknownKeys", "array_items", "decoded", "first_keys", "lines", "records"]
 
 Value = TypeVar("Value")
 Made = TypeVar("Made", covariant=True)
@@ -125,6 +126,42 @@ class RepeatedKeys:
 
 
 _MANY_NAMES = 50
+
+
+class UnknownKeys:
+    """Keys of records that nobody reads, to be told once, each with the one that may be meant.
+
+    >>> unknown = UnknownKeys(["id", "annotations"])
+    >>> unknown.look(b'{"id": 7, "annotation": {}, "url": "x"}')
+    >>> unknown.sentence()
+    'keys that are not read: annotation (did you mean annotations?), url'
+    """
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = frozenset(known)
+        self._met: dict[str, None] = {}
+        self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+    def look(self, line: bytes) -> None:
+        """Take in the keys of a record that was decoded before."""
+        for key in self._decoder.decode(line).keys() - self._known:
+            self._met[key] = None
+
+    def meant(self, key: str) -> str | None:
+        """A key that was met and may be a slip for one that is known."""
+        return next((one for one in sorted(self._met) if nearest(one, sorted(self._known)) == key), None)
+
+    def sentence(self) -> str:
+        """What to say of them; nothing where there are none."""
+        told = []
+        for key in sorted(self._met):
+            meant = nearest(key, sorted(self._known))
+            told.append(key if meant is None else f"{key} (did you mean {meant}?)")
+        told.sort(key=lambda one: "(" not in one)  # those that may be slips first
+        return f"keys that are not read: {some(told, _MOST_KEYS)}" if told else ""
+
+
+_MOST_KEYS = 5
 
 
 class _Object(dict[str, Any]):
