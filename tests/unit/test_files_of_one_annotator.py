@@ -10,6 +10,7 @@ import pytest
 
 import quorate
 from quorate import InputError
+from quorate.storage.corpora import encode_files
 
 TEXTS = ["Ada sang", "Bo slept", "yes", "Cy ran to Rome", "yes", "Dee left"]
 
@@ -116,3 +117,12 @@ def test_two_files_of_many_with_the_same_text_are_only_noted(tmp_path: Path) -> 
         (tmp_path / f"{number}.conll").write_text(f"{first} B-PER\n{second} O\n")
     (told,) = quorate.read(tmp_path).notes
     assert told.startswith("2 files have the same texts")
+
+
+def test_they_are_refused_where_they_are_encoded_one_by_one(tmp_path: Path) -> None:
+    files = [conll(tmp_path / f"{name}.conll", [0, 1, 2, 3]) for name in ("ann", "bob")]
+    with pytest.raises(InputError, match=r"2 files have the same texts.*--annotator-from filename"):
+        encode_files(*files, output=tmp_path / "c.qr")
+    assert not (tmp_path / "c.qr").exists()
+    encode_files(*files, output=tmp_path / "c.qr", annotator_from="filename")
+    assert seen(quorate.read(tmp_path / "c.qr"))[0] == ("Ada sang", ["ann", "bob"])

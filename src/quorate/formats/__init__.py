@@ -31,6 +31,7 @@ from quorate.formats.layers import Layers
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, Samples, files_of, opened
 from quorate.formats.registry import FORMATS, Format, folder_format, named, output_format, sniff
+from quorate.formats.repeated import file_per_annotator, refuse_most
 from quorate.formats.seen import NOTHING_SAID, Seen, seen_named
 from quorate.formats.texts import Texts, texts_in_table, texts_of_folder
 from quorate.limits import size_named
@@ -282,7 +283,9 @@ def documents(
             notes.add(sentence)
         yield from corpus
         return
-    number = 0
+    number, numbered = 0, False
+    texts: dict[str, list[int]] = {}  # of files in which each document has one annotator at most
+    several: set[str] = set()
     assembly = Assembly(Options())
     assembly.notes = notes
     for name in names:
@@ -291,9 +294,16 @@ def documents(
             source = Input(stream, name, number + 1, False)
             for item in kind.load().read(source, notes):
                 number += 1
-                yield assembly.alone(item, name, number)
+                document = assembly.alone(item, name, number)
+                if len(names) > 1:
+                    texts.setdefault(name, []).append(hash(document.tokens))
+                    several |= {name} if len(document.annotations) > 1 else set()
+                yield document
+            numbered |= source.numbered
             digests[name] = digest()
             assembly.introduce(source.profiles, name)
+    if numbered:
+        refuse_most(file_per_annotator({file: its for file, its in texts.items() if file not in several}), len(names))
     profiles.update(assembly.profiles())
     if not number:
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))

@@ -31,7 +31,7 @@ from quorate.formats.marked import (
 )
 from quorate.formats.notes import Notes, people, some
 from quorate.formats.opened import Input, stem
-from quorate.formats.repeated import REPEATED, file_per_annotator, repeated_texts, texts_by_file
+from quorate.formats.repeated import file_per_annotator, refuse_most, repeated_texts, texts_by_file
 from quorate.wording import counted
 
 __all__ = ["Assembly", "Options"]
@@ -55,7 +55,6 @@ _MERGED = 0
 _IN_NO_LAYER = (
     "{} {span was|spans were} left out that no layer of the model takes, by their label or depth (fit again with them)"
 )
-_MOST_FILES = 0.5  # of those that name nobody
 _CLASHING = (
     "{} {span overlaps others of its|spans overlap others of their} layer, as none did in the fit, and "
     "{was|were} left out (fit again with {it|them})"
@@ -276,12 +275,7 @@ class Assembly:
                 "one annotator's, say --annotator-from filename)",
                 where=self._replaced_unnamed[1],
             )
-        if len(alike.files) > _MOST_FILES * len({*texts}):
-            raise InputError(
-                f"{len(alike.files):,} files have {REPEATED}s, each as a document of its own (if every file is one "
-                "annotator's, say --annotator-from filename; else give each document an id of its own)",
-                where=some(alike.files),
-            )
+        refuse_most(alike, len(texts))
         if alike.note:
             self.notes.add(alike.note)
 

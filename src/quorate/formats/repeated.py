@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from quorate.corpus.records import Document
+from quorate.errors import InputError
+from quorate.formats.notes import some
 from quorate.wording import counted
 
-__all__ = ["REPEATED", "Alike", "file_per_annotator", "repeated_texts", "texts_by_file"]
+__all__ = ["REPEATED", "Alike", "file_per_annotator", "refuse_most", "repeated_texts", "texts_by_file"]
 
 REPEATED = "the same text"
 """In every note that is given here."""
 
 _NEARLY_ALL = 0.8  # of the texts of a file, that are in another one too
+_MOST = 0.5  # of the files
 _LONG_ENOUGH = 6  # tokens: shorter texts may well come twice by chance
 _MANY = 0.05  # of all documents: a few may come twice by chance, and quorate check tells of them
 
@@ -65,6 +68,16 @@ def file_per_annotator(texts: Mapping[str, Sequence[int]]) -> Alike:
         "say --annotator-from filename"
     )
     return Alike(files, note)
+
+
+def refuse_most(alike: Alike, files: int) -> None:
+    """:class:`InputError` if most of the files have the same texts, each as a document of its own."""
+    if len(alike.files) > _MOST * files:
+        raise InputError(
+            f"{len(alike.files):,} files have {REPEATED}s, each as a document of its own (if every file is one "
+            "annotator's, say --annotator-from filename; else give each document an id of its own)",
+            where=some(alike.files),
+        )
 
 
 def repeated_texts(documents: Iterable[Document]) -> str:
