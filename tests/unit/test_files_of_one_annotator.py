@@ -111,6 +111,19 @@ def test_without_the_option_the_same_texts_are_refused(tmp_path: Path, ids: bool
         quorate.read(tmp_path)
 
 
+def test_files_of_annotators_who_saw_a_part_each_are_refused(tmp_path: Path) -> None:
+    """Each sentence was seen by two of four annotators, so that a file shares but a third with each other one."""
+    for place, name in enumerate(("ann", "bob", "cho", "dee")):
+        rows = [
+            "".join(f"{word} O\n" for word in f"this is sentence {number} of them all".split())
+            for number in range(48)
+            if place in (number % 4, number // 4 % 4)
+        ]
+        (tmp_path / f"{name}.conll").write_text("\n".join(rows))
+    with pytest.raises(InputError, match="--annotator-from filename"):
+        quorate.read(tmp_path)
+
+
 def test_two_files_of_many_with_the_same_text_are_only_noted(tmp_path: Path) -> None:
     for number, text in enumerate(["Ada sang", "Bo slept", "Cy ran", "Dee left", "Eve won", "Ada sang"]):
         first, second = text.split()

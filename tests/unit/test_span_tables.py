@@ -134,6 +134,17 @@ def test_what_is_written_comes_back_with_the_texts_of_its_source(tmp_path: Path,
     assert not any("widened" in note for note in back.notes)
 
 
+def test_offsets_of_tokens_are_not_taken_for_characters(tmp_path: Path) -> None:
+    corpus = Corpus([Document("1", ("The", "choir", "of", "Bath"), {"ann": ("O", "O", "O", "B-LOC")})])
+    formats.write(corpus, tmp_path / "spans.csv")
+    (tmp_path / "texts.csv").write_text("id,text\n1,The choir of Bath\n")
+    with pytest.raises(InputError, match="its offsets count tokens, as its documents had no text"):
+        quorate.read(tmp_path / "spans.csv", texts=tmp_path / "texts.csv")
+    (tmp_path / "tokens.jsonl").write_text('{"id": "1", "text": "The choir  of Bath", "annotations": {"ann": []}}')
+    back = quorate.read(tmp_path / "spans.csv", texts=tmp_path / "tokens.jsonl")
+    assert back[0].annotations["ann"] == ("O", "O", "O", "B-LOC")
+
+
 def test_names_that_look_like_formulas_come_back(tmp_path: Path) -> None:
     corpus = Corpus([Document("=1", ("Ada", "sang"), {"'=x": ("B--", "O"), "@b": ("O", "O")})])
     formats.write(corpus, tmp_path / "crowd.jsonl")

@@ -31,7 +31,7 @@ from quorate.formats.layers import Layers
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, Samples, files_of, opened
 from quorate.formats.registry import FORMATS, Format, folder_format, named, output_format, sniff
-from quorate.formats.repeated import file_per_annotator, refuse_most
+from quorate.formats.repeated import file_per_annotator, hash_of, refuse_most
 from quorate.formats.seen import NOTHING_SAID, Seen, seen_named
 from quorate.formats.texts import Texts, texts_in_table, texts_of_folder
 from quorate.limits import size_named
@@ -296,7 +296,7 @@ def documents(
                 number += 1
                 document = assembly.alone(item, name, number)
                 if len(names) > 1:
-                    texts.setdefault(name, []).append(hash(document.tokens))
+                    texts.setdefault(name, []).append(hash_of(document.tokens))
                     several |= {name} if len(document.annotations) > 1 else set()
                 yield document
             numbered |= source.numbered

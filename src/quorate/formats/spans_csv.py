@@ -86,6 +86,14 @@ def rows_to_spans(rows: Sequence[tuple[Source, Mapping[str, Any]]], given: Input
     texts = given.texts
     if texts is None and rows and not _have_texts([row for _, row in rows]):
         raise InputError(_NO_TEXTS, where=f"{given.name}:1")
+    if texts is not None and rows and _count_tokens([row for _, row in rows]):
+        if not all(row.get("tokens") for row in texts.values()):
+            raise InputError(
+                "its offsets count tokens, as its documents had no text (give their tokens: --texts with the file that "
+                "it was made from)",
+                where=f"{given.name}:1",
+            )
+        texts = {key: {**row, "text": None, "offsets": None} for key, row in texts.items()}
     if texts is not None:
         named = {str(row["annotator"]) for _, row in rows if row.get("annotator")}
         told = {name for row in texts.values() for name in row.get("seen_by") or ()}
@@ -107,6 +115,13 @@ def _document(key: str, row: Mapping[str, Any], source: Source) -> Marked:
     )
 
 
+def _count_tokens(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether spans have the offsets of their tokens alone, as where they are written of documents without a text."""
+    if "token_start" not in rows[0]:
+        return False
+    return all((row.get("start"), row.get("end")) == (row.get("token_start"), row.get("token_end")) for row in rows)
+
+
 def _have_texts(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the column text has the whole text of every document, and not the words of spans."""
     if "token_start" in rows[0]:
@@ -123,9 +138,11 @@ def _have_texts(rows: Sequence[Mapping[str, Any]]) -> bool:
 def _row(row: dict[str, str], name: str, line: int) -> dict[str, Any]:
     """Numbers as numbers, and empty cells as ``None``."""
     made: dict[str, Any] = {column: cell if cell != "" else None for column, cell in row.items()}
-    for column, kind in (("start", int), ("end", int), ("confidence", float)):
+    for column, kind in (("start", int), ("end", int), ("token_start", int), ("token_end", int), ("confidence", float)):
+        if made.get(column) is None:
+            continue
         try:
-            made[column] = None if made.get(column) is None else kind(made[column])
+            made[column] = kind(made[column])
         except ValueError:
             raise InputError(f"{column} {made[column]!r} is not a number", where=f"{name}:{line}") from None
     return made
