@@ -147,7 +147,7 @@ def test_several_files_with_their_annotators(checked: Checked, tmp_path: Path) -
 def test_the_list_of_formats(checked: Checked) -> None:
     out, _ = checked("formats")
     lines = out.splitlines()
-    assert len(lines) == 17
+    assert len(lines) == 18
     assert any(line.startswith("label-studio  read, write") for line in lines)
     assert any("quorate[spacy]" in line for line in lines)
 

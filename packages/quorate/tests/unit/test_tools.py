@@ -41,6 +41,8 @@ def example(name: str, tmp_path: Path) -> Any:
         "mace": "mace.csv",
         "table": "table.csv",
         "sheet": "sheet.csv",
+        "csv": "spans.csv",
+        "records": "records.jsonl",
         "sagemaker": "sagemaker.manifest",
     }
     return EXAMPLES / files[name] if name in files else MADE[name](tmp_path)

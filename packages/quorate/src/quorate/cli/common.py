@@ -174,6 +174,16 @@ READING: dict[str, Any] = {
     "samples": _option(
         "--samples", "HOW", "Samples of a language model: soft (default), one annotator with their shares, or group."
     ),
+    "tag_column": _option(
+        "--tag-column", "COLUMNS", "Of CoNLL columns, those with tags: their numbers from 1, or names in a header."
+    ),
+    "texts": _option("--texts", "FILE", "Of a table of spans, the texts: a CSV with document,text, or any documents."),
+    "seen": _option(
+        "--seen",
+        "WHO",
+        "Of a table of spans, who saw documents of which they have no row: all, marked (nobody), or a FILE that lists "
+        "document,annotator.",
+    ),
     "offsets": _option("--offsets", "UNIT", "What offsets count, if the file does not show it: code-points or utf-16."),
     "max_size": MaxSize,
     "predictions": Annotated[

@@ -239,11 +239,12 @@ def _scored(
     from quorate.evaluate.compare import read_answers, score_answers
     from quorate.evaluate.layers import read_layered_answers, score_layers
     from quorate.formats.consensus_export import is_layered
+    from quorate.formats.consensus_files import read_gold
     from quorate.model.settings import scheme_named
 
     layered = is_layered(consensus)
     reading.in_layers |= layered
-    truth = reading.layers(gold)
+    truth, told = read_gold(gold, reading.layers, in_layers=reading.in_layers)
     say_notes(truth.corpus)
     options: dict[str, Any] = {"split": split, "scheme": scheme_named(scheme)}
     options["max_size"] = reading.options["max_size"]
@@ -255,6 +256,7 @@ def _scored(
             say([f"{which} other tokens than the gold: {COMPARED_BY_CHARACTERS}"])
     else:
         by_name, missing = read_layered_answers(consensus, truth, **options)
+    say(f"note: {sentence}" for sentence in told)
     if cee and all(answers.probabilities is None for answers in by_name.values()):
         raise InputError(
             "no probabilities in it, which the cross entropy needs (run aggregate with --probabilities)",

@@ -249,13 +249,16 @@ class Corpus:
         return Corpus(filter(keep, self.documents), notes=self.notes, digests=self.digests, profiles=self.profiles)
 
     @classmethod
-    def from_pandas(cls, frame: Any, documents: Any = None, *, columns: Mapping[str, str] | None = None) -> Corpus:
+    def from_pandas(
+        cls, frame: Any, documents: Any = None, *, columns: Mapping[str, str] | None = None, seen: Any = None
+    ) -> Corpus:
         """A corpus from a table of pandas, polars or Arrow, or of whatever else gives its columns as these do.
 
         Of spans, a row each: ``document, annotator, start, end, label``, offsets in characters, and ``confidence`` if
         stated. The texts are in a column ``text``, or in a table of their own, ``documents``: ``document, text``, and
         if known ``tokens``, ``annotators`` (who saw it), ``gold`` (a tag a token) and ``split``. Who saw a document and
-        marked nothing has a row without start, end and label, or is among its ``annotators``. Or of tags, a row each:
+        marked nothing has a row without start, end and label, or is among its ``annotators``; if nobody is told so,
+        ``seen`` does it: ``"all"``, ``"marked"`` (only those with a row), or annotators by document. Or of tags, a row:
         ``document, token, annotator, tag``, and ``word, gold, split`` if known; without ``token``, a class for each
         document. Or with a row a token, ``document, word``, and a column an annotator. ``columns`` renames, before it
         is found out which of these it is: ``{"rater": "annotator"}``, ``{"sent": "document"}``.
@@ -265,7 +268,7 @@ class Corpus:
         >>> Corpus.from_pandas(spans.assign(label="PER", text="Ada sang"))["1"].annotations
         {'ann': ('B-PER', 'O')}
         """
-        found: Corpus = _frames().corpus_of(frame, documents, columns)
+        found: Corpus = _frames().corpus_of(frame, documents, columns, seen)
         return found
 
     def to_pandas(self, kind: CorpusTable = "spans") -> pandas.DataFrame:

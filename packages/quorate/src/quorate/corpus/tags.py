@@ -316,7 +316,8 @@ class TagSet:
         """``[J]``: which of ``types`` a label belongs to, −1 for ``O``."""
         if self.scheme is Scheme.PLAIN:
             return np.arange(len(self.labels))
-        return np.array([self.types.index(kind) if prefix else -1 for prefix, kind in self.parts])
+        number = {kind: place for place, kind in enumerate(self.types)}
+        return np.array([number[kind] if prefix else -1 for prefix, kind in self.parts])
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
@@ -325,14 +326,11 @@ class TagSet:
         table = np.ones((J, J), dtype=np.bool_)
         if self.scheme in (Scheme.IO, Scheme.PLAIN):
             return table
-        for i, (before, before_type) in enumerate(self.parts):
-            for j, (after, after_type) in enumerate(self.parts):
-                is_open = before in ("B", "I")
-                continues = after in ("I", "E")
-                if continues:
-                    table[i, j] = is_open and before_type == after_type
-                elif self.scheme is Scheme.BIOES:
-                    table[i, j] = not is_open
+        prefixes = np.array([prefix for prefix, _ in self.parts])
+        is_open, continues = np.isin(prefixes, ("B", "I")), np.isin(prefixes, ("I", "E"))
+        table[:, continues] = is_open[:, None] & (self.type_of[:, None] == self.type_of[continues])
+        if self.scheme is Scheme.BIOES:
+            table[:, ~continues] = ~is_open[:, None]
         return table
 
     @cached_property

@@ -19,7 +19,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
 from quorate.evaluate.alignment import Cut, pieces, spans_on_pieces, tags_on_pieces
-from quorate.formats import read_consensus
+from quorate.formats.consensus_files import consensus_records
 from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord
 from quorate.result.result import Result
 from quorate.wording import counted
@@ -122,7 +122,7 @@ def records_with_gold(
 ) -> tuple[list[ConsensusRecord], dict[str, int]]:
     """The records of a consensus file whose documents are to be scored; and where all such stand in the gold, by id."""
     positions = {gold[position].id: position for position in scored_positions(gold, split)}
-    records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in positions]
+    records = [record for record in consensus_records(consensus, gold, max_size=max_size) if record.id in positions]
     if not records:
         raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
     return records, positions
@@ -196,6 +196,7 @@ def score_answers(answers: Answers) -> Scores:
     """
     tags, gold, scheme, spans, confidence, probabilities, labels, _ = answers
     marks_spans = scheme is not Scheme.PLAIN
+    is_sure = any(span.confidence is not None for found in spans for span in found)
     return Scores(
         len(tags),
         metrics.strict(tags, gold, scheme=scheme) if marks_spans else None,
@@ -205,7 +206,7 @@ def score_answers(answers: Answers) -> Scores:
         None if probabilities is None else metrics.cross_entropy(probabilities, gold, labels),
         None if probabilities is None else metrics.brier(probabilities, gold, labels),
         None if confidence is None else metrics.token_reliability(tags, confidence, gold),
-        metrics.span_reliability(spans, gold, scheme=scheme) if marks_spans else None,
+        metrics.span_reliability(spans, gold, scheme=scheme) if marks_spans and (is_sure or confidence) else None,
         metrics.error_kinds(tags, gold, scheme=scheme) if marks_spans else None,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -20,7 +20,7 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, profile_fields, read_map
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, QuorateError, SettingsError, knows_its_options
-from quorate.formats import consensus_records, frames
+from quorate.formats import consensus_records, frames, table
 from quorate.formats.assemble import Assembly, Options
 from quorate.formats.consensus_records import ConsensusRecord
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, export_of, export_of_layers
@@ -31,6 +31,9 @@ from quorate.formats.layers import Layers
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, Samples, files_of, opened
 from quorate.formats.registry import FORMATS, Format, folder_format, named, output_format, sniff
+from quorate.formats.repeated import file_per_annotator, hash_of, refuse_most
+from quorate.formats.seen import NOTHING_SAID, Seen, seen_named
+from quorate.formats.texts import Texts, texts_in_table, texts_of_folder
 from quorate.limits import size_named
 
 __all__ = [
@@ -66,6 +69,9 @@ Profiles = str | Path | Mapping[str, Profile | Mapping[str, Any]]
 
 AnnotatorFrom = Literal["filename", "folder"]
 SamplesName = Literal["soft", "group"]
+SeenBy = str | Path | Mapping[str, Iterable[str]] | None
+"""Who saw what, of tables of spans: ``all``, ``marked``, the file that lists it, or annotators by document."""
+
 UnitName = Literal["code-points", "utf-16", "code-points-lf", "utf-16-lf"]
 
 
@@ -75,6 +81,7 @@ _NO_PROFILES = (
 )
 _A_FEW = 100  # documents, by which it is told whether anybody annotated a file
 _DOCUMENT_A_RECORD = ("jsonl", "conll")  # formats whose records are whole documents
+_SPANS_IN_ROWS = ("spans_csv", "huggingface")
 _ONE_TAG_A_TOKEN = ("conll", "table", "sheet", "parquet")  # formats in which spans cannot overlap
 
 
@@ -89,6 +96,9 @@ def read(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     samples: SamplesName | None = None,
+    tag_column: int | str | None = None,
+    texts: str | Path | None = None,
+    seen: SeenBy = None,
     offsets: UnitName | None = None,
     max_size: int | str | None = None,
 ) -> Corpus:
@@ -103,9 +113,13 @@ def read(
     ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains, group.
     ``pseudonymise`` is the file that keeps names and pseudonyms. ``predictions`` takes models' predictions in as
     annotators. ``samples`` says what several answers of a language model to one prompt become: ``"soft"`` (the default)
-    one annotator whose probabilities are their shares, ``"group"`` annotators of one group. ``offsets`` says what
-    offsets count, where the file's own words cannot tell. ``max_size`` is how long a line or record may be, and what a
-    small compressed file may unpack to: bytes, or ``"4G"`` (``"1G"`` unless given).
+    one annotator whose probabilities are their shares, ``"group"`` annotators of one group. ``tag_column`` names the
+    columns of CoNLL that hold tags, by number from 1 or by the header: ``4``, ``"3,4"``, ``"ner"``. ``offsets`` says
+    what offsets count, where the file's own words cannot tell. ``texts`` is the file with the texts of a table of
+    spans; ``seen`` says what it means that an annotator has no row of a document in one: ``"all"`` have seen it,
+    ``"marked"`` only those with a row, or who saw what (a file of ``document,annotator``, or annotators by document).
+    ``max_size`` is how long a line or record may be, and what a small compressed file may unpack to: bytes, or ``"4G"``
+    (``"1G"`` unless given).
 
     >>> import tempfile
     >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}'
@@ -115,7 +129,8 @@ def read(
     {'ann': ('B-PERSON', 'O')}
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets)
-    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).corpus()
+    taken = _taken(predictions, samples, tag_column, texts, seen, max_size)
+    return _assembled(paths, format, options, taken).corpus()
 
 
 @knows_its_options
@@ -129,6 +144,9 @@ def read_layers(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     samples: SamplesName | None = None,
+    tag_column: int | str | None = None,
+    texts: str | Path | None = None,
+    seen: SeenBy = None,
     offsets: UnitName | None = None,
     max_size: int | str | None = None,
     layers: Mapping[str, Layer] | None = None,
@@ -149,7 +167,9 @@ def read_layers(
     ['LOC', 'ORG']
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets, layers=True)
-    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).layers(layers)
+    return _assembled(paths, format, options, _taken(predictions, samples, tag_column, texts, seen, max_size)).layers(
+        layers
+    )
 
 
 class _Taken(NamedTuple):
@@ -157,13 +177,26 @@ class _Taken(NamedTuple):
 
     predictions: bool
     samples: Samples
+    tag_column: str | None
+    texts: str | None
+    seen: Seen | None
     most: int
 
 
-def _taken(predictions: bool, samples: str | None, max_size: int | str | None) -> _Taken:
+def _taken(
+    predictions: bool,
+    samples: str | None,
+    tag_column: int | str | None,
+    texts: str | Path | None,
+    seen: SeenBy,
+    max_size: int | str | None,
+) -> _Taken:
     if samples is not None and samples not in tuple(Samples):
         raise SettingsError(f"samples {samples!r} is not known (one of: {', '.join(Samples)})")
-    return _Taken(predictions, Samples(samples or Samples.SOFT), size_named(max_size))
+    column = None if tag_column is None else str(tag_column)
+    who = None if seen is None else seen_named(seen)
+    beside = None if texts is None else str(texts)
+    return _Taken(predictions, Samples(samples or Samples.SOFT), column, beside, who, size_named(max_size))
 
 
 def _options(
@@ -199,13 +232,16 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, tak
     if not given:
         raise SettingsError("no file to read was given")
     assembly = Assembly(options)
+    texts = None if taken.texts is None else _texts(taken.texts, taken.most)
     for path in given:
         if hasattr(path, "features") and hasattr(path, "column_names"):
             assembly.add(FORMATS["huggingface"].load().dataset_documents(path), "Dataset", merge=False)
         elif frames.is_frame(path):
-            assembly.add(frames.frame_documents(path, assembly.notes), "DataFrame", merge=False)
+            assembly.add(
+                frames.frame_documents(path, assembly.notes, seen=taken.seen or NOTHING_SAID), "DataFrame", merge=False
+            )
         else:
-            _add(assembly, str(path), format, taken)
+            _add(assembly, str(path), format, taken, texts)
     if not len(assembly):
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
     return assembly
@@ -247,7 +283,9 @@ def documents(
             notes.add(sentence)
         yield from corpus
         return
-    number = 0
+    number, numbered = 0, False
+    texts: dict[str, list[int]] = {}  # of files in which each document has one annotator at most
+    several: set[str] = set()
     assembly = Assembly(Options())
     assembly.notes = notes
     for name in names:
@@ -256,9 +294,16 @@ def documents(
             source = Input(stream, name, number + 1, False)
             for item in kind.load().read(source, notes):
                 number += 1
-                yield assembly.alone(item, name, number)
+                document = assembly.alone(item, name, number)
+                if len(names) > 1:
+                    texts.setdefault(name, []).append(hash_of(document.tokens))
+                    several |= {name} if len(document.annotations) > 1 else set()
+                yield document
+            numbered |= source.numbered
             digests[name] = digest()
             assembly.introduce(source.profiles, name)
+    if numbered:
+        refuse_most(file_per_annotator({file: its for file, its in texts.items() if file not in several}), len(names))
     profiles.update(assembly.profiles())
     if not number:
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
@@ -297,7 +342,29 @@ def is_annotated(path: str | Path) -> bool:
         return False
 
 
-def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> None:
+def _texts(path: str, most: int) -> Texts:
+    """The texts in a file: of a table with a row a document, of a folder of .txt files, or of any file of documents."""
+    place = Path(path)
+    found = texts_of_folder(place) if place.is_dir() else None
+    if found is None and place.is_file() and _is_table(path):
+        found = texts_in_table(path, most)
+    if found is not None:
+        return found
+    corpus = read(path, max_size=most)
+    return {
+        document.id: {"text": document.text, "tokens": list(document.tokens), "offsets": document.offsets}
+        | {"split": document.split, "seen_by": list(document.annotations)}
+        for document in corpus
+    }
+
+
+def _is_table(path: str) -> bool:
+    with opened(path) as (stream, _):
+        line = stream.peek(1 << 16)[: 1 << 16].split(b"\n", 1)[0]
+    return "text" in {cell.lower() for cell in table.cells_in(line.decode("utf-8-sig", "replace").strip())}
+
+
+def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken, texts: Texts | None) -> None:
     folder = Path(path)
     whole = folder_format(folder) if path != "-" and folder.is_dir() else None
     if whole is not None and format in (None, whole):
@@ -309,11 +376,24 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
         with opened(name, taken.most) as (stream, digest):
             kind = named(format or sniff(stream, name))
             first_number = 1 if assembly.options.annotator_from is not None else len(assembly) + 1
-            given = Input(stream, name, first_number, taken.predictions, taken.samples)
+            given = Input(
+                stream,
+                name,
+                first_number,
+                taken.predictions,
+                taken.samples,
+                tag_column=taken.tag_column,
+                texts=texts,
+                seen=taken.seen,
+            )
+            if taken.tag_column is not None and kind.module != "conll":
+                raise SettingsError(f"{name}: --tag-column is for CoNLL columns (leave it out, or say --from conll)")
+            if (texts is not None or taken.seen is not None) and kind.module not in _SPANS_IN_ROWS:
+                option = "--texts" if texts is not None else "--seen"
+                raise SettingsError(f"{name}: {option} is for tables of spans, in CSV or Parquet (leave it out)")
             with _collector_at_rest() if kind.module in _DOCUMENT_A_RECORD else nullcontext():
-                assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges)
+                assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges, source=given)
             assembly.introduce(given.profiles, name)
-            assembly.numbered |= given.numbered
             assembly.digests[name] = digest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.offsets import Unit
@@ -14,6 +14,7 @@ from quorate.corpus.records import Corpus, Document, SoftTag, Tag, changed_tag, 
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError, nearest
+from quorate.formats.by_text import fitted
 from quorate.formats.changes import REPLACED, LabelChanges, not_met, rename_annotators
 from quorate.formats.layering import Layer, deal_into, deal_rare, named
 from quorate.formats.layers import Layers
@@ -29,8 +30,8 @@ from quorate.formats.marked import (
     tagged,
 )
 from quorate.formats.notes import Notes, people, some
-from quorate.formats.opened import stem
-from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
+from quorate.formats.opened import Input, stem
+from quorate.formats.repeated import file_per_annotator, refuse_most, repeated_texts, texts_by_file
 from quorate.wording import counted
 
 
@@ -84,19 +85,27 @@ class Assembly:
         self._labels = LabelChanges(options.map_labels, self.notes) if options.map_labels else None
         self._words = Words()
         self._items: dict[tuple[str, int], Item] = {}
+        self._others: dict[tuple[str, int], list[Item]] = {}  # more of them, by the key of the first
         self._models: set[str] = set()
         self._profiles: dict[str, Profile] = {}
         self._met: dict[str, _Met] = {}
         self._names: dict[str, None] = {}
         self._met_names: set[str] = set()  # of annotators, before they are changed
+        self.unnamed: set[str] = set()  # files whose columns have no names, so that annotators are numbered
+        self._replaced_unnamed: tuple[str, ...] = ()  # two of them with one document
+        self._by_text = 0  # documents that were met in another file under another id
         self.numbered = False  # whether a document's id is only its number among all
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool) -> None:
-        """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators."""
+    def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool, source: Input | None = None) -> None:
+        """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators.
+
+        ``source`` is what its reader was given, and tells of its names after all documents are there.
+        """
         laid: list[tuple[bool, Document | Placed | Marked, list[Unit]]] = []
+        without_id = False
         votes = UnitVotes()
         for position, item in enumerate(given, 1):
             alone = self.options.annotator_from is not None or "" in item.annotations
@@ -104,7 +113,7 @@ class Assembly:
             changed = self._changed(item, file)
             if not changed.id:  # where each annotator has a file, the same place in it is the same document
                 changed = replace(changed, id=str(position if alone else len(self._items) + len(laid) + 1))
-                self.numbered = True
+                without_id = True
             if isinstance(changed, Marked):
                 self._models |= changed.models
                 units = [self.options.unit] if self.options.unit else find_units_of(changed)
@@ -115,15 +124,37 @@ class Assembly:
                 laid.append((same, self._laid(changed, units[0]), []))
             else:
                 laid.append((same, changed, []))
-        for same, made, units in laid:
+        if source is not None:
+            without_id |= source.numbered
+            self.unnamed |= {file} if source.unnamed else set()
+        self.numbered |= without_id
+        made: list[Item] = []
+        for _, one, units in laid:
             # where a document's own spans do not tell what offsets count, the file's other documents choose among
             # the units that suit it
-            if isinstance(made, Marked):
-                unit, certain = votes.choose(made, units)
+            if isinstance(one, Marked):
+                unit, certain = votes.choose(one, units)
                 self.notes.count(_UNIT_UNKNOWN, not certain)
-                self._put(self._laid(made, unit), file, same)
+                made.append(self._laid(one, unit))
             else:
-                self._put(made, file, same)
+                made.append(one)
+        if self.options.annotator_from is not None:
+            made = self._fitted(made, file, without_id)
+        for (same, _, _), put in zip(laid, made, strict=True):
+            self._put(put, file, same)
+
+    def _fitted(self, items: list[Item], file: str, numbered: bool) -> list[Item]:
+        """The documents of one annotator's file, under the ids that those of other files with their texts have."""
+        met = {name: _document(item) for (name, _), item in self._items.items()}
+        documents = [_document(item) for item in items]
+        if not met or len({document.id for document in documents}) < len(documents):
+            return items
+        found = fitted(documents, met, numbered=numbered, whose=self._owner(file))
+        self._by_text += found.by_text
+        return [_renamed(item, name) for item, name in zip(items, found.ids, strict=True)]
+
+    def _owner(self, file: str) -> str:
+        return stem(file) if self.options.annotator_from == "filename" else folder_of(file)
 
     def introduce(self, profiles: Mapping[str, Profile], file: str) -> None:
         """Take in what a file itself says of its annotators."""
@@ -151,6 +182,7 @@ class Assembly:
 
     def corpus(self) -> Corpus:
         """Everything as one corpus."""
+        self._join()
         self._tell_not_met()
         self._tell_columns()
         self._tell_repeated()
@@ -158,6 +190,7 @@ class Assembly:
 
     def layers(self, into: Mapping[str, Layer] | None = None) -> Layers:
         """A corpus for each layer, by its name: those that are given, or as many as it takes."""
+        self._join()
         self._tell_not_met()
         self._tell_columns()
         self._tell_repeated()
@@ -184,6 +217,7 @@ class Assembly:
 
     def placed(self) -> list[Placed]:
         """The documents that were taken in, each with its spans on tokens."""
+        self._join()
         return [item if isinstance(item, Placed) else _spans_of(item) for item in self._items.values()]
 
     def _tell_not_met(self) -> None:
@@ -214,16 +248,34 @@ class Assembly:
 
     def _tell_repeated(self) -> None:
         """Note the texts that come more than once: each may be one document, of several annotators."""
-        documents = [
-            (item if isinstance(item, Document) else item.document, len(item.annotations))
-            for item in self._items.values()
-        ]
-        if not self.numbered:
-            note = repeated_texts(document for document, _ in documents)
-        else:  # what has no id of its own may come twice in a file, but not once in each of several
-            note = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
+        documents = [(_document(item), len(item.annotations)) for item in self._items.values()]
+        if self.options.annotator_from is None:
+            self._refuse_file_per_annotator(documents)
+        if self._by_text:
+            alone = sum(annotators < 2 for _, annotators in documents)
+            self.notes.add(
+                f"ids do not fit from file to file: {counted(self._by_text, 'document was', 'documents were')} joined "
+                f"by text, and {counted(alone, 'document has', 'documents have')} a text that one file alone has"
+            )
+        # what has no id of its own may come twice in a file
+        note = "" if self.numbered else repeated_texts(document for document, _ in documents)
         if note:
             self.notes.add(note)
+
+    def _refuse_file_per_annotator(self, documents: list[tuple[Document, int]]) -> None:
+        """Raise :class:`InputError` where files name nobody, or give no ids, and most of them have the same texts."""
+        texts = texts_by_file(documents)
+        unnamed = {file for file in texts if file in self.unnamed}
+        alike = file_per_annotator(texts if self.numbered else {file: texts[file] for file in unnamed})
+        if self._replaced_unnamed:
+            raise InputError(
+                f"the same ids as in {self._replaced_unnamed[0]}, and neither says whose they are (if every file is "
+                "one annotator's, say --annotator-from filename)",
+                where=self._replaced_unnamed[1],
+            )
+        refuse_most(alike, len(texts))
+        if alike.note:
+            self.notes.add(alike.note)
 
     def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
         """With new names for labels and annotators."""
@@ -268,27 +320,43 @@ class Assembly:
         else:
             key = (document.id, _MERGED if merge else len(self._items) + 1)
         self._met[document.id] = _Met(key, file)
-        first = self._items.get(key)
-        self._items[key] = item if first is None else self._joined(first, item)
+        if key in self._items:
+            self._others.setdefault(key, []).append(item)
+        else:
+            self._items[key] = item
 
-    def _joined(self, first: Item, second: Item) -> Item:
-        """One document from two that have the same id."""
-        one = first if isinstance(first, Document) else first.document
-        other = second if isinstance(second, Document) else second.document
-        if type(first) is not type(second):
-            raise InputError(f"given with tags here and with spans elsewhere, {one.where()}", where=other.where())
-        texts = {one.text, other.text} - {None}
-        if one.tokens != other.tokens or len(texts) > 1:
-            raise InputError(
-                f"another text than that of the same document elsewhere, {one.where()} (ids must be unique)",
-                where=other.where(),
-            )
-        self.notes.count(REPLACED, len(set(first.annotations) & set(second.annotations)))
-        annotations = {**first.annotations, **second.annotations}
-        gold = first.gold if second.gold is None else second.gold
-        document = (
-            one if one.text is not None or other.text is None else replace(one, text=other.text, offsets=other.offsets)
-        )
+    def _join(self) -> None:
+        """Make one of all that has one id: at the end, as a document may have as many annotators as a zip has files."""
+        for key, others in self._others.items():
+            self._items[key] = self._joined(self._items[key], others)
+        self._others.clear()
+
+    def _joined(self, first: Item, others: Sequence[Item]) -> Item:
+        """One document from several that have the same id."""
+        document, gold = _document(first), first.gold
+        annotations: dict[str, Any] = dict(first.annotations)
+        said_in = dict.fromkeys(annotations, _file(document))
+        for item in others:
+            other, file = _document(item), _file(_document(item))
+            if type(first) is not type(item):
+                raise InputError(
+                    f"given with tags here and with spans elsewhere, {document.where()}", where=other.where()
+                )
+            if document.tokens != other.tokens or len({document.text, other.text} - {None}) > 1:
+                raise InputError(
+                    f"another text than that of the same document elsewhere, {document.where()} (ids must be unique)",
+                    where=other.where(),
+                )
+            twice = [name for name in item.annotations if name in annotations]
+            before = next((said_in[name] for name in twice if said_in[name] != file), file)
+            if before != file and {before, file} <= self.unnamed and self.options.annotator_from is None:
+                self._replaced_unnamed = self._replaced_unnamed or (before, file)
+            self.notes.count(REPLACED, len(twice))
+            annotations.update(item.annotations)
+            said_in.update(dict.fromkeys(item.annotations, file))
+            gold = gold if item.gold is None else item.gold
+            if document.text is None and other.text is not None:
+                document = replace(document, text=other.text, offsets=other.offsets)
         if isinstance(first, Document):
             return replace(document, annotations=annotations, gold=gold)  # type: ignore[arg-type]
         return Placed(document, annotations, gold)  # type: ignore[arg-type]
@@ -319,6 +387,22 @@ def _nobodys(strange: Sequence[str], known: Collection[str]) -> str:
     """That nobody has such names, and which of the known ones may be meant."""
     meant = [like for like in (nearest(name, known) for name in strange) if like is not None]
     return f"no document is annotated by {people(strange)}" + (f" (did you mean {people(meant)}?)" if meant else "")
+
+
+def _document(item: Item) -> Document:
+    return item if isinstance(item, Document) else item.document
+
+
+def _file(document: Document) -> str:
+    return "" if document.source is None else document.source.path
+
+
+def _renamed(item: Item, name: str) -> Item:
+    """The document under another id."""
+    if _document(item).id == name:
+        return item
+    document = replace(_document(item), id=name)
+    return document if isinstance(item, Document) else item._replace(document=document)
 
 
 def folder_of(file: str) -> str:

@@ -19,7 +19,7 @@ from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, ou
 from quorate.formats.folders import targets
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input
+from quorate.formats.opened import Input, not_utf8
 from quorate.storage.files.atomic import folder_written_whole
 
 _OTHER_LINES = "{} {line|lines} about something other than spans {was|were} skipped"
@@ -52,9 +52,10 @@ def _text_of(path: Path, root: Path) -> Path:
 
 def _content(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")  # bytes, so that line ends stay as they are
+        content = path.read_bytes()
+        return content.decode("utf-8")  # bytes, so that line ends stay as they are
     except UnicodeDecodeError:
-        raise InputError("not UTF-8 text (save the file as UTF-8)", where=str(path)) from None
+        raise not_utf8(content.splitlines(), str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
 

@@ -10,8 +10,9 @@ token: ``document, token, annotator, tag, word, gold``; or a row a token and a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from quorate.formats.assemble import Assembly, Options
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, export_of, outward_spans
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
+from quorate.formats.seen import NOTHING_SAID, Seen, complete, seen_named
 from quorate.formats.table import rows_to_documents, whole_numbers
 
 if TYPE_CHECKING:
@@ -55,7 +57,9 @@ def is_frame(given: object) -> bool:
     return any(hasattr(given, name) for name in ("__arrow_c_stream__", "__dataframe__", "columns"))
 
 
-def frame_documents(frame: Any, notes: Notes, columns: Mapping[str, str] | None = None) -> Iterator[Document | Marked]:
+def frame_documents(
+    frame: Any, notes: Notes, columns: Mapping[str, str] | None = None, seen: Seen = NOTHING_SAID
+) -> Iterator[Document | Marked]:
     """The documents of a table of spans, which holds their texts, or of tags; ``columns`` renames what it has."""
     given, renamed = _plain_rows(frame), columns or {}
     _check_renamed(given, renamed)
@@ -65,24 +69,30 @@ def frame_documents(frame: Any, notes: Notes, columns: Mapping[str, str] | None 
         return
     rows = _rows(given, renamed)
     if rows and all(name in rows[0] for name in ("start", "end")):
-        yield from _marked(rows, None).values()
+        yield from marked_rows(_placed(rows), None, seen, notes, _FRAME).values()
     else:
         names = {name: _TABLE_NAMES.get(name, name) for row in rows[:1] for name in row}
         yield from rows_to_documents(enumerate({names[k]: v for k, v in row.items()} for row in rows), _FRAME)
 
 
-def corpus_of(frame: Any, documents: Any = None, columns: Mapping[str, str] | None = None) -> Corpus:
+def corpus_of(
+    frame: Any,
+    documents: Any = None,
+    columns: Mapping[str, str] | None = None,
+    seen: str | Path | Mapping[str, Iterable[str]] | None = None,
+) -> Corpus:
     """A corpus from a table: see :meth:`quorate.Corpus.from_pandas`."""
     assembly = Assembly(Options())
     if documents is None:
-        assembly.add(frame_documents(frame, assembly.notes, columns), _FRAME, merge=False)
+        assembly.add(frame_documents(frame, assembly.notes, columns, seen_named(seen)), _FRAME, merge=False)
         return assembly.corpus()
     texts: dict[str, Row] = {}
     for row in _rows(_plain_rows(documents), columns or {}, needed=("document",)):
         if texts.setdefault(str(row["document"]), row) is not row:
             raise InputError(f"document {row['document']!r} is given twice (give a row a document)", where=_FRAME)
     rows = _rows(_plain_rows(frame), columns or {}, needed=("document", "annotator", *_COLUMNS_OF_SPANS))
-    assembly.add(_marked(rows, texts).values(), _FRAME, merge=False)
+    found = marked_rows(_placed(rows), texts, seen_named(seen), assembly.notes, _FRAME)
+    assembly.add(found.values(), _FRAME, merge=False)
     corpus = assembly.corpus()
     with_gold = (
         one if (gold := texts[one.id].get("gold")) is None else replace(one, gold=tuple(gold)) for one in corpus
@@ -104,6 +114,10 @@ def _sheet_documents(head: Sequence[str], rows: Sequence[Row], notes: Notes) -> 
 
 def _cells(row: Row) -> list[str]:
     return ["" if value is None else str(value) for value in row.values()]
+
+
+def _placed(rows: Iterable[Row]) -> Iterator[tuple[Source, Row]]:
+    return ((Source(_FRAME, number, record="row"), row) for number, row in enumerate(rows))
 
 
 def _check_renamed(rows: Sequence[Row], names: Mapping[str, str]) -> None:
@@ -143,28 +157,44 @@ def _rows_given(frame: Any) -> list[dict[str, Any]]:
     return list(from_dataframe(frame).to_pylist())
 
 
-def _marked(rows: Iterable[Row], texts: Mapping[str, Row] | None) -> dict[str, Marked]:
-    """Documents with their spans; without ``texts``, each row has that of its document."""
+def marked_rows(
+    rows: Iterable[tuple[Source, Row]],
+    texts: Mapping[str, Row] | None,
+    seen: Seen,
+    notes: Notes,
+    where: str,
+    made: Callable[[str, Row, Source], Marked] | None = None,
+) -> dict[str, Marked]:
+    """Documents with their spans; without ``texts``, each row has that of its document.
+
+    ``seen`` says what it means that an annotator has no row of a document, where the table does not. ``made`` makes a
+    document of its row.
+    """
+    made = made or _document
     found: dict[str, Marked] = {}
     for key, row in (texts or {}).items():
-        found[key] = _document(key, row, Source(_FRAME, len(found), record="row"))
-    for number, row in enumerate(rows):
-        source = Source(_FRAME, number, record="row")
+        found[key] = made(key, row, Source(where, len(found) + 1, record="document"))
+    listed = any(row.get("annotators") is not None for row in (texts or {}).values())
+    told = False
+    for source, row in rows:
         key, who = (_name(row, column, source) for column in ("document", "annotator"))
         if texts is None:
-            known = found.setdefault(key, _document(key, row, source))
+            known = found.setdefault(key, made(key, row, source))
             if known.text != row.get("text"):
                 raise InputError(
                     f"another text than in an earlier row of document {key!r} (text is the whole document's; words of "
-                    "spans need the texts in a table of their own: documents=)",
+                    "spans need the texts in a table of their own: documents=, --texts)",
                     where=source.at(),
                 )
         elif key not in found:
             raise InputError(f"document {key!r} is not in the table of documents", where=source.at())
         marks = found[key].annotations.setdefault(who, [])
         mark = _span(row, source, words=texts is not None)
+        told |= mark is None
         if mark is not None:
             marks.append(mark)
+    if not listed or seen.how:
+        complete(found, seen, told=told, notes=notes, where=where)
     return found
 
 

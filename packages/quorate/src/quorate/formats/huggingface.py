@@ -15,7 +15,9 @@ from typing import Any
 
 from quorate.corpus.records import Document, SoftTag, Source, Tag
 from quorate.errors import InputError, OutputError
+from quorate.formats import spans_csv
 from quorate.formats.exports import Export, ExportDocument
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
 from quorate.formats.table import rows_to_documents, whole_numbers
@@ -32,7 +34,7 @@ Names = Mapping[str, list[str]]
 _ROWS_AT_ONCE = 1024  # of a packed table, to look how much it is by now
 
 
-def read(given: Input, notes: Notes) -> Iterator[Document]:
+def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
     """The rows of a Parquet or Arrow file, or of a saved dataset."""
     folder = Path(given.name)
     if given.name != "-" and folder.is_dir():
@@ -40,6 +42,10 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         return
     content = given.stream.read()
     table = _table(content, given.name, most_of(given.stream))
+    if spans_csv.is_header(table.column_names):
+        rows = (whole_numbers(row) for batch in table.to_batches() for row in batch.to_pylist())
+        yield from spans_csv.rows_to_spans(list(spans_csv.named_rows(rows, given.name)), given, notes)
+        return
     yield from _table_documents(table, given.name, None)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from io import BufferedReader
 from typing import IO, Any, NoReturn, Protocol, TypeVar
 
 import msgspec
 
 from quorate.corpus.records import Source
-from quorate.errors import InputError
+from quorate.errors import InputError, nearest
+from quorate.formats.notes import some
 from quorate.formats.opened import most_of
 from quorate.limits import size_in_words
 
@@ -92,6 +94,90 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
     rest = buffer[consumed:].removeprefix(_BYTE_ORDER_MARK).strip()
     if rest != b"]" if number else not re.fullmatch(rb"\[\s*\]", rest):
         broken(f"not JSON: an array of {record}s was expected")
+
+
+class RepeatedKeys:
+    """Finds a key that an object has twice, of which a decoder keeps the last: names of annotators, or of fields.
+
+    A line is looked at closely only if one of the names stands in it twice.
+    """
+
+    _FIELDS = ("annotations", "gold", "tokens", "text")
+
+    def __init__(self) -> None:
+        self._written: dict[str, tuple[bytes, ...]] = {}
+
+    def check(self, line: bytes, names: Collection[str]) -> None:
+        """:class:`ValueError` if an annotator, or a field, is in a line twice.
+
+        >>> RepeatedKeys().check(b'{"annotations": {"ann": [], "ann": []}}', ["ann"])
+        Traceback (most recent call last):
+        ValueError: 'ann' is in it twice, in 'annotations' (give each annotator once)
+        """
+        if len(names) > _MANY_NAMES or any(self._is_twice(line, name) for name in (*self._FIELDS, *names)):
+            json.loads(line, object_pairs_hook=_without_repeated)
+
+    def _is_twice(self, line: bytes, name: str) -> bool:
+        if name not in self._written:
+            self._written[name] = tuple({json.dumps(name, ensure_ascii=ascii).encode() for ascii in (True, False)})
+        return sum(line.count(written) for written in self._written[name]) > 1
+
+
+_MANY_NAMES = 50
+
+
+class UnknownKeys:
+    """Keys of records that nobody reads, to be told once, each with the one that may be meant.
+
+    >>> unknown = UnknownKeys(["id", "annotations"])
+    >>> unknown.look(b'{"id": 7, "annotation": {}, "url": "x"}')
+    >>> unknown.sentence()
+    'keys that are not read: annotation (did you mean annotations?), url'
+    """
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = frozenset(known)
+        self._met: dict[str, None] = {}
+        self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+    def look(self, line: bytes) -> None:
+        """Take in the keys of a record that was decoded before."""
+        for key in self._decoder.decode(line).keys() - self._known:
+            self._met[key] = None
+
+    def meant(self, key: str) -> str | None:
+        """A key that was met and may be a slip for one that is known."""
+        return next((one for one in sorted(self._met) if nearest(one, sorted(self._known)) == key), None)
+
+    def sentence(self) -> str:
+        """What to say of them; nothing where there are none."""
+        told = []
+        for key in sorted(self._met):
+            meant = nearest(key, sorted(self._known))
+            told.append(key if meant is None else f"{key} (did you mean {meant}?)")
+        told.sort(key=lambda one: "(" not in one)  # those that may be slips first
+        return f"keys that are not read: {some(told, _MOST_KEYS)}" if told else ""
+
+
+_MOST_KEYS = 5
+
+
+class _Object(dict[str, Any]):
+    """An object of JSON; ``twice`` is a key that it has twice."""
+
+    twice: str | None = None
+
+
+def _without_repeated(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        made.twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+    if isinstance(own := made.get("annotations"), _Object) and own.twice is not None:
+        raise ValueError(f"{own.twice!r} is in it twice, in 'annotations' (give each annotator once)")
+    if made.twice in RepeatedKeys._FIELDS:
+        raise ValueError(f"{made.twice!r} is in it twice (give it once)")
+    return made
 
 
 def decoded(decoder: Decoder[Value], raw: bytes, source: Source, what: str) -> Value:

@@ -25,7 +25,7 @@ from quorate.corpus.spans import CharSpan, Span
 from quorate.errors import InputError, SettingsError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.json_lines import corpus_lines, encoded_lines, write
-from quorate.formats.json_records import decoded, reason, records
+from quorate.formats.json_records import RepeatedKeys, UnknownKeys, decoded, reason, records
 from quorate.formats.marked import Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
@@ -56,6 +56,13 @@ class _Record(msgspec.Struct):
     spans: Any = None  # likewise
     checked: bool = True  # false in the plan of an audit: its gold is only proposed
     profiles: Any = None
+
+
+# Those that are written here and mean nothing where annotations are read.
+_OWN_KEYS = {
+    *_Record.__struct_fields__, "confidence", "token_confidence", "layers", "known", "labels", "probabilities",
+    "shares", "ambiguity", "reviewer", "time", "note", "version", "adjudicated", "layer", "audit", "proposals",
+}  # fmt: skip
 
 
 class _JsonSpan(msgspec.Struct):
@@ -156,19 +163,29 @@ def _documents(stream: IO[bytes], name: str, instead: str) -> Iterator[tuple[Sou
 def read(given: Input, notes: Notes, *, proposed: bool = False) -> Iterator[Document | Marked]:
     """The documents of a JSONL file; ``proposed``: what waits to be checked counts as gold too."""
     reader = _DocumentReader(proposed=proposed)
-    decoder = _RecordDecoder(reader.tag_names)
+    decoder, repeated, unknown = _RecordDecoder(reader.tag_names), RepeatedKeys(), UnknownKeys(_OWN_KEYS)
+    annotated = False
     instead = "evaluate, audit and convert take it; spans to combine go into 'annotations', known ones into 'gold'"
     for number, (source, line) in enumerate(_documents(given.stream, given.name, instead), given.first_number):
         record = decoded(decoder, line, source, "a document")
         given.numbered |= record.id is None
         try:
+            repeated.check(line, record.annotations)
             if record.profiles is not None:
                 given.profiles.update(read_profiles(_object(record.profiles, "profiles"), given.profiles))
+            unknown.look(line)
+            annotated |= bool(record.annotations) or record.gold is not None
             yield reader.document(record, source, number)
         except SettingsError as error:
             raise InputError(str(error), where=source.at()) from None
         except (msgspec.ValidationError, ValueError) as error:
             raise InputError(reason(error, "a document"), where=source.at()) from None
+    if not annotated and (slip := unknown.meant("annotations")):
+        raise InputError(
+            f"no document of it has 'annotations', but {slip!r} (rename that, if it has annotations)", where=given.name
+        )
+    if told := unknown.sentence():
+        notes.add(told)
 
 
 def _object(given: Any, name: str) -> dict[str, Any]:
@@ -347,7 +364,8 @@ class _DocumentReader:
         if what := _what_is_nobodys(record):
             raise ValueError(
                 f"'{what}' that are nobody's, as in a consensus (evaluate and convert take a consensus, a file at a "
-                f"time; {what} to combine go into 'annotations', known ones into 'gold')"
+                f"time; {what} to combine go into 'annotations', known ones into 'gold'; if the file is one "
+                "annotator's, say --from records)"
             )
         sequences = [*record.annotations.values(), *([] if record.gold is None else [record.gold])]
         unit = None if record.offset_unit is None else _unit(record.offset_unit)

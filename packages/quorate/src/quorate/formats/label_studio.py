@@ -81,10 +81,10 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
     for number, (source, raw) in enumerate(records(given.stream, given.name, "task"), given.first_number):
         task = decoded(decoder, raw, source, "a task of Label Studio")
         given.numbered |= task.id is None
-        yield _document(task, number, _Regions(notes, source, controls), given.predictions)
+        yield _document(task, number, _Regions(notes, source, controls), given)
 
 
-def _document(task: _Task, number: int, regions: _Regions, predictions: bool) -> Marked:
+def _document(task: _Task, number: int, regions: _Regions, given: Input) -> Marked:
     notes, source = regions.notes, regions.source
     annotations: dict[str, list[CharSpan]] = {}
     gold: list[CharSpan] | None = None
@@ -100,8 +100,10 @@ def _document(task: _Task, number: int, regions: _Regions, predictions: bool) ->
         notes.count(REPLACED, name in annotations)
         annotations[name] = marks
     models = set()
-    for prediction in (task.predictions or ()) if predictions else ():
-        if isinstance(prediction, int) or str(prediction.model_version or "").startswith(OWN_PREFIX):
+    for prediction in (task.predictions or ()) if given.predictions else ():
+        if isinstance(prediction, int):
+            continue
+        if str(prediction.model_version or "").startswith(OWN_PREFIX) and not given.is_consensus:
             continue
         name = str(prediction.model_version or "model")
         models.add(name)

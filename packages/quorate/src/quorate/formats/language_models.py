@@ -73,18 +73,21 @@ class _Record(msgspec.Struct):
     mentions: str | None = None
     logprobs: Any = None
     answer: Any = msgspec.UNSET
-    answers: list[Any] | msgspec.UnsetType = msgspec.UNSET
+    answers: list[Any] | dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     output: Any = msgspec.UNSET
     response: Any = msgspec.UNSET
     completion: Any = msgspec.UNSET
 
-    def given(self) -> dict[str | None, Any]:
-        """The answers by the name of their sample."""
+    def given(self, owner: str) -> dict[tuple[str, str | None], Any]:
+        """The answers by who gave them and the name of their sample; ``owner`` gave those of which nothing is said."""
+        who = self.named() or owner
+        if isinstance(self.answers, dict):
+            return {("/".join(filter(None, (self.named(), name))), None): one for name, one in self.answers.items()}
         if isinstance(self.answers, list):
-            return {str(number): answer for number, answer in enumerate(self.answers)}
+            return {(who, str(number)): answer for number, answer in enumerate(self.answers)}
         sample = None if self.sample is None else str(self.sample)
         fields = (self.answer, self.output, self.response, self.completion)
-        return next(({sample: answer} for answer in fields if answer is not msgspec.UNSET), {})
+        return next(({(who, sample): answer} for answer in fields if answer is not msgspec.UNSET), {})
 
     def named(self) -> str:
         """Who answered; an empty string if that is not said."""
@@ -193,7 +196,7 @@ def _collected(given: Input, notes: Notes) -> dict[str, _Asked]:
     unnamed: dict[str, str] = {}
     for number, (source, raw) in enumerate(records(given.stream, given.name, "answer"), given.first_number):
         record = decoded(decoder, raw, source, "an answer of a language model")
-        answers = record.given()
+        answers = record.given(stem(given.name))
         if not answers and record.text is None and record.tokens is None:
             raise InputError("neither an answer nor a text (give 'answer')", where=source.at())
         if record.mentions not in (None, "all", "each"):
@@ -205,8 +208,7 @@ def _collected(given: Input, notes: Notes) -> dict[str, _Asked]:
             name = unnamed.setdefault(text, str(number))
         document = asked.setdefault(name, _Asked(name, source))
         document.take_text(record, source)
-        who = record.named() or stem(given.name)
-        for sample, value in answers.items():
+        for (who, sample), value in answers.items():
             parts = document.answers.setdefault((who, sample), {})
             notes.count(_TWICE, record.label in parts)
             each = None if record.mentions is None else record.mentions == "each"

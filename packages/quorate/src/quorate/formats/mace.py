@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from quorate.corpus.records import Document, Source
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input, text_lines
+from quorate.formats.opened import Input, not_utf8, text_lines
 from quorate.formats.sheet import names_document
 from quorate.formats.table import COLUMNS, NO_WORD, SPAN_COLUMNS, delimiter_of
 
@@ -21,7 +21,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     text = io.TextIOWrapper(given.stream, encoding="utf-8-sig", newline="")
     rows: list[list[str]] = []
     number, width, first = given.first_number, 0, 1
-    given.numbered = True
+    given.numbered = given.unnamed = True
     try:
         for row in (reader := csv.reader(text_lines(text, given), delimiter=delimiter_of(given.name))):
             line = reader.line_num
@@ -32,7 +32,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
                 continue
             if not width and {cell.strip().lower() for cell in row} >= SPAN_COLUMNS:
                 raise InputError(
-                    "a table of spans, which has no texts (give the file that it was made from, or one with texts)",
+                    "a table of spans, and no file of MACE (say --from csv, and --texts FILE for its texts)",
                     where=f"{given.name}:{line}",
                 )
             if not width and (names_document(row) or len({cell.strip().lower() for cell in row} & COLUMNS) > 1):
@@ -52,7 +52,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         if rows:
             yield _document(rows, Source(given.name, first, True), number)
     except UnicodeDecodeError:
-        raise InputError("not UTF-8 text (save the file as UTF-8)", where=given.name) from None
+        given.stream.seek(0)
+        raise not_utf8(given.stream, given.name) from None
     except csv.Error as error:
         raise InputError(f"not a table: {error}", where=given.name) from None
     finally:

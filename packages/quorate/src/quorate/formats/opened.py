@@ -7,7 +7,7 @@ import hashlib
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -65,6 +65,22 @@ def _limited(readline: Callable[[int], Line], name: str, most: int) -> Iterator[
         yield line
 
 
+def not_utf8(content: Iterable[bytes], name: str) -> InputError:
+    """What to say of content that is not UTF-8, with the first line of it that is not.
+
+    >>> str(not_utf8([b"Ada", b"K\\xf6ln"], "a.csv"))
+    'a.csv:2: not UTF-8 text (save the file as UTF-8)'
+    """
+    where = name
+    for number, line in enumerate(content, 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError:
+            where = f"{name}:{number}"
+            break
+    return InputError("not UTF-8 text (save the file as UTF-8)", where=where)
+
+
 class _Unpacking(gzip.GzipFile):
     """A packed file, which may not unpack to far more than it is."""
 
@@ -119,11 +135,15 @@ class Input:
     """What a reader is given: the content, the file's name for messages, the number of its first document.
 
     A document without an id is numbered by its reader, or has an empty one: then its place in the file counts, if the
-    file is one annotator's. A reader that numbers one says so in ``numbered``: after another file it has another.
+    file is one annotator's. A reader that numbers one says so in ``numbered``: after another file it has another. One
+    that makes up names of annotators says so in ``unnamed``.
 
     ``predictions``: what models said counts as an annotator's word too. ``samples``: several answers of one model to
-    one prompt are one annotator with their shares, or a group. A reader adds to ``profiles`` what the file itself says
-    of its annotators. A format that is a folder finds its files under ``name``; its stream is empty.
+    one prompt are one annotator with their shares, or a group. ``tag_column``: in CoNLL, the columns with tags, by
+    number or by name. ``texts``: those of a table of spans, by document; ``seen``: who saw what
+    (:class:`quorate.formats.seen.Seen`). ``is_consensus``: what was written here counts as the word of an annotator. A
+    reader adds to ``profiles`` what the file itself says of its annotators. A
+    format that is a folder finds its files under ``name``; its stream is empty.
     """
 
     stream: io.BufferedReader
@@ -133,6 +153,11 @@ class Input:
     samples: Samples = Samples.SOFT
     profiles: dict[str, Profile] = field(default_factory=dict)
     numbered: bool = False
+    unnamed: bool = False
+    tag_column: str | None = None
+    texts: Mapping[str, Mapping[str, Any]] | None = None
+    seen: Any = None
+    is_consensus: bool = False
 
 
 def stem(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError, SettingsError
 from quorate.formats import sheet, table
+from quorate.formats.annotator_records import SPANS, WHO
 from quorate.formats.json_records import first_keys
 from quorate.formats.notes import some
 from quorate.formats.zipped import member_names
@@ -68,6 +70,7 @@ FORMATS: dict[str, Format] = {
     "label-studio": Format("Label Studio: JSON export, and predictions", "label_studio", endings=(".json",)),
     "doccano": Format("doccano: zip or JSONL of each user", "doccano", merges=True, endings=(".zip",)),
     "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
+    "records": Format("JSON: a record for each annotator", "annotator_records", writes=False, merges=True),
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
     "llm": Format("language models: JSONL of answers", "language_models", writes=False, merges=True),
     "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True),
@@ -88,7 +91,7 @@ FORMATS: dict[str, Format] = {
     "table": Format("crowd-kit: long table, a row a label (CSV, TSV)", "table"),
     "sheet": Format("spreadsheet, a row a token, a column an annotator (CSV, TSV)", "sheet"),
     "sagemaker": Format("SageMaker Ground Truth: manifest", "sagemaker", writes=False),
-    "csv": Format("CSV of spans, a row a span", "spans_csv", reads=False, endings=(".csv",)),
+    "csv": Format("CSV of spans, a row a span", "spans_csv", endings=(".csv",)),
 }
 """The formats by name, as the command line has them."""
 
@@ -158,6 +161,9 @@ def folder_format(path: Path) -> str | None:
     return "brat" if next(path.rglob("*.ann"), None) is not None else None
 
 
+_QUOTE_ALONE = re.compile(rb'^"\t', re.MULTILINE)  # a token, which no program that writes tables leaves so
+
+_A_LIST = re.compile(rb'"annotations"\s*:\s*\[')
 _ANSWERS = ("answer", "answers", "output", "response", "completion")
 _WHO_ANSWERED = ("annotator", "model", "prompt", "sample")
 
@@ -173,6 +179,8 @@ _BY_KEYS: tuple[tuple[str, set[str]], ...] = (
     ("sagemaker", {"dataObject", "annotations"}),
     ("prodigy", {"text", "_input_hash"}),
     ("prodigy", {"text", "spans", "tokens", "_annotator_id"}),
+    *(("records", {who, spans}) for who in WHO for spans in SPANS),
+    *(("records", {"tokens", "tags", who}) for who in WHO),
     ("jsonl", {"annotations"}),
     *(("llm", {who, answer}) for who in _WHO_ANSWERED for answer in _ANSWERS),
     ("prodigy", {"text", "answer"}),
@@ -205,12 +213,14 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
         return _json(head, name)
     first_line = head.split(b"\n", 1)[0].strip()
     _refuse_short_export(set(table.names_in(first_line.decode("utf-8", "replace"))), "CSV", name)
+    if set(map(str.lower, table.cells_in(first_line.decode("utf-8", "replace")))) >= table.SPAN_COLUMNS:
+        return "csv"
     if table.is_header(first_line):
         return "table"
     if len(seen) == _WINDOW:  # the last line may go on
         opening = opening[: opening.rfind(b"\n") + 1] or opening
     if sheet.begins_sheet(opening):
-        return "sheet"
+        return "conll" if _QUOTE_ALONE.search(opening) else "sheet"
     # In columns a token and its tags are parted by blanks; MACE has commas alone, or tabs in a file named so.
     if b"," in first_line and len(first_line.split()) == 1:
         return "mace"
@@ -240,6 +250,10 @@ def _json(head: bytes, name: str) -> str:
     keys = first_keys(head)
     _refuse_short_export(keys, "JSON-MIN", name)
     found = next((format for format, wanted in _BY_KEYS if wanted <= keys), None)
+    if found == "doccano" and b'"start_offset"' not in head and not {"label", "labels"} & keys:
+        return "records"
+    if found == "records" and {"annotations"} == {*SPANS} & keys and not _A_LIST.search(head):
+        return "jsonl"
     if found is not None:
         return found
     if head.startswith(b"["):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
 from quorate.corpus.records import Document
+from quorate.errors import InputError
+from quorate.formats.notes import some
 from quorate.wording import counted
 
 REPEATED = "the same text"
 """In every note that is given here."""
 
 _NEARLY_ALL = 0.8  # of the texts of a file, that are in another one too
+_MOST = 0.5  # of the files
+_MANY_ALIKE = 0.25  # of the long texts of a file: each may have been seen by some of the annotators only
+_ENOUGH = 10  # of them
 _LONG_ENOUGH = 6  # tokens: shorter texts may well come twice by chance
 _MANY = 0.05  # of all documents: a few may come twice by chance, and quorate check tells of them
 
@@ -27,7 +31,7 @@ def texts_by_file(documents: Iterable[tuple[Document, int]]) -> dict[str, list[i
     words: set[str] = set()
     for document, annotators in documents:
         if document.source is not None:
-            found.setdefault(document.source.path, []).append(hash(document.tokens))
+            found.setdefault(document.source.path, []).append(hash_of(document.tokens))
             if annotators > 1:
                 left_out.add(document.source.path)
             if len(words) < 2:  # a table without words has the same one everywhere
@@ -35,11 +39,15 @@ def texts_by_file(documents: Iterable[tuple[Document, int]]) -> dict[str, list[i
     return {file: texts for file, texts in found.items() if file not in left_out} if len(words) > 1 else {}
 
 
+def hash_of(tokens: Sequence[str]) -> int:
+    """The hash of a text, which is odd if it is long enough not to come twice by chance."""
+    return 2 * hash(tuple(tokens)) + (len(tokens) >= _LONG_ENOUGH)
+
+
 class Alike(NamedTuple):
-    """Files with nearly the same texts, whether the same number has the same text in all, and what to say of them."""
+    """Files with nearly the same texts, and what to say of them."""
 
     files: list[str]
-    in_step: bool
     note: str
 
 
@@ -56,17 +64,31 @@ def file_per_annotator(texts: Mapping[str, Sequence[int]]) -> Alike:
     files = [
         file
         for file, its in texts.items()
-        if its and sum(files_with[text] > 1 for text in its) >= _NEARLY_ALL * len(its)
+        if its and (_repeat(its, files_with, _NEARLY_ALL) or _repeat([one for one in its if one % 2], files_with))
     ]
     if len(files) < 2:
-        return Alike([], False, "")
-    in_step = all(len({*at} - {None}) == 1 for at in zip_longest(*(texts[file] for file in files)))
-    ids = "" if in_step else "give each document an id, the same in all files (in CoNLL: # id = NAME), and "
+        return Alike([], "")
     note = (
         f"{len(files):,} files have {REPEATED}s, each as a document of its own: if every file is one annotator's, "
-        f"{ids}say --annotator-from filename"
+        "say --annotator-from filename"
     )
-    return Alike(files, in_step, note)
+    return Alike(files, note)
+
+
+def _repeat(texts: Sequence[int], files_with: Mapping[int, int], share: float = 0.0) -> bool:
+    """Whether so many of the texts are in other files too; without a share, whether enough are."""
+    repeated = sum(files_with[text] > 1 for text in texts)
+    return repeated >= share * len(texts) if share else repeated >= max(_ENOUGH, _MANY_ALIKE * len(texts))
+
+
+def refuse_most(alike: Alike, files: int) -> None:
+    """:class:`InputError` if most of the files have the same texts, each as a document of its own."""
+    if len(alike.files) > _MOST * files:
+        raise InputError(
+            f"{len(alike.files):,} files have {REPEATED}s, each as a document of its own (if every file is one "
+            "annotator's, say --annotator-from filename; else give each document an id of its own)",
+            where=some(alike.files),
+        )
 
 
 def repeated_texts(documents: Iterable[Document]) -> str:

@@ -26,7 +26,8 @@ from quorate.corpus.records import Document, Source, Tag
 from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError, OutputError
 from quorate.formats.cells import as_cell, from_cell
-from quorate.formats.conll import GOLD, NOT_SEEN, column_names, column_tags
+from quorate.formats.conll import column_names, column_tags
+from quorate.formats.conll_columns import GOLD, NOT_SEEN
 from quorate.formats.exports import Export
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import Input

@@ -21,7 +21,7 @@ from quorate.errors import InputError, OutputError
 from quorate.formats.cells import as_cell, from_cell
 from quorate.formats.exports import Export
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input, text_lines
+from quorate.formats.opened import Input, not_utf8, text_lines
 from quorate.storage.files.atomic import written_whole
 
 _DOCUMENT = ("task", "doc")
@@ -102,7 +102,8 @@ def rows_in(given: Input) -> Generator[tuple[int, list[str]]]:
             yield line + before + 1, [cell.strip(" ") for cell in cells] if blank else cells
             before = reader.line_num
     except UnicodeDecodeError:
-        raise InputError("not UTF-8 text (save the file as UTF-8)", where=name) from None
+        given.stream.seek(0)
+        raise not_utf8(given.stream, name) from None
     except csv.Error as error:
         raise InputError(f"not a table: {error}", where=name) from None
     finally:

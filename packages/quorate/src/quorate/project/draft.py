@@ -61,7 +61,7 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
         raise InputError("no file in this folder has annotations (name them: quorate init exports/*.json)")
     layers = any(_OVERLAP in note for note in notes)
     alike = file_per_annotator(numbered)
-    each_of_one = alike.in_step and len(alike.files) == len(names)
+    each_of_one = len(alike.files) == len(names)
     if each_of_one:
         seen.append(f"all {len(names):,} have the same texts: each is taken for one annotator's, named by the file")
     elif alike.note:

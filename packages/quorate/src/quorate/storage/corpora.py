@@ -24,7 +24,7 @@ from quorate.corpus.tags import MISSING, Invalid, Scheme, TagSet
 from quorate.crowd.crowd import Cells, Crowd, Shard
 from quorate.crowd.encode import encode, keys_of_codes, n_previous
 from quorate.errors import InputError, SettingsError, knows_its_options
-from quorate.formats import AnnotatorFrom, Given, Names, Profiles, SamplesName, UnitName
+from quorate.formats import AnnotatorFrom, Given, Names, Profiles, SamplesName, SeenBy, UnitName
 from quorate.formats.notes import Notes
 from quorate.model.engines.threads import slice_bounds
 from quorate.storage.arrays import Arrays, MappedArrays, Workspace, damaged, is_container, mapped, write
@@ -189,6 +189,9 @@ def read(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     samples: SamplesName | None = None,
+    tag_column: int | str | None = None,
+    texts: str | Path | None = None,
+    seen: SeenBy = None,
     offsets: UnitName | None = None,
     max_size: int | str | None = None,
 ) -> Corpus:
@@ -214,6 +217,9 @@ def read(
         "pseudonymise": pseudonymise,
         "predictions": predictions,
         "samples": samples,
+        "tag_column": tag_column,
+        "texts": texts,
+        "seen": seen,
         "offsets": offsets,
     }
     if not encoded:
