@@ -132,14 +132,14 @@ class Figures(NamedTuple):
 class Gain(NamedTuple):
     """What one draw of known documents gives on the others: strict F1, error of spans' confidence, without and with it.
 
-    ``held`` is whether F1 of the others is in the interval that the known documents give.
+    ``held`` is whether F1 of the others is in the interval that the known documents give; nan if they give none.
     """
 
     strict: float
     strict_known: float
     of_spans: float
     of_spans_known: float
-    held: bool
+    held: float
 
 
 class Variant(NamedTuple):
@@ -202,7 +202,7 @@ def main() -> None:
 
 _HEAD = """# Every crowd with gold
 
-*Written by `python benchmarks/crowds.py -o docs/crowds.md`: figures of accuracy stand here alone. How audits hold is
+*Written by `make crowds` (`benchmarks/crowds.py`): figures of accuracy stand here alone. How audits hold is
 [a page of its own](coverage.md).*
 
 Each method is fitted to all documents of a crowd without gold; strict F1 is in points. The crowds are those of people,
@@ -328,7 +328,7 @@ def _gain(corpus: quorate.Corpus, alone: quorate.Result, row: Row, n: int, seed:
         [one for one in _chosen(each, row.split) if one.document.id not in known] for each in (alone, model.result_)
     )
     strict, correction = _strict(after), model.calibration_.correction
-    held = correction is not None and correction.f1[1] <= strict / 100 <= correction.f1[2]
+    held = math.nan if correction is None else float(correction.f1[1] <= strict / 100 <= correction.f1[2])
     errors = _error_of_spans(alone, before), _error_of_spans(model.result_, after)
     return Gain(_strict(before), strict, *errors, held)
 
@@ -347,7 +347,7 @@ def _gains(gains: Mapping[str, Sequence[Gain]], table: Table, wanted: Sequence[R
     for row in wanted:
         mean = np.mean(gains[row.name], axis=0)
         cells = [f"{mean[0]:.1f}", f"{mean[1]:.1f}", f"{mean[1] - mean[0]:+.1f}", f"{mean[2]:.3f}", f"{mean[3]:.3f}"]
-        yield f"| {row.name} | {' | '.join(cells)} | {sum(one.held for one in gains[row.name])} of {DRAWS} |"
+        yield f"| {row.name} | {' | '.join(cells)} | {sum(one.held == 1 for one in gains[row.name])} of {DRAWS} |"
     yield ""
     yield "| rows | how many | gain | error of spans | with known | held |"
     yield "|---" * 6 + "|"
@@ -356,9 +356,10 @@ def _gains(gains: Mapping[str, Sequence[Gain]], table: Table, wanted: Sequence[R
     for name, some in (("all", wanted), (f"of at most {SMALL} documents", small), ("below the better vote", below)):
         if some:
             each = np.array([np.mean(gains[row.name], axis=0) for row in some])
+            held = np.nanmean([one.held for row in some for one in gains[row.name]])
             gain, error = mean_and_error(each[:, 1] - each[:, 0], [row.family for row in some])
             means = each.mean(axis=0)
-            cells = [f"{gain:+.2f} ± {error:.2f}", f"{means[2]:.3f}", f"{means[3]:.3f}", f"{means[4]:.2f}"]
+            cells = [f"{gain:+.2f} ± {error:.2f}", f"{means[2]:.3f}", f"{means[3]:.3f}", f"{held:.2f}"]
             yield f"| {name} | {len(some)} | {' | '.join(cells)} |"
 
 

@@ -24,7 +24,7 @@ from quorate.corpus.schemes import Invalid
 from quorate.estimators.updating import Updated
 from quorate.formats.layering import Layer
 from quorate.model.calibration import Calibration
-from quorate.model.correction import Belief, Correction
+from quorate.model.correction import Correction, KindOfSpan
 from quorate.model.fit import Fitted
 from quorate.model.loop import Progress, StopReason, Trace
 from quorate.model.settings import AnnotatorModel, Decode, Inference, Settings, TruthModel
@@ -46,7 +46,6 @@ __all__ = [
     "AnnotatorModel",
     "AnnotatorSummaries",
     "AnnotatorSummary",
-    "Belief",
     "Calibration",
     "Change",
     "Claims",
@@ -60,6 +59,7 @@ __all__ = [
     "Inference",
     "Invalid",
     "Kind",
+    "KindOfSpan",
     "Layer",
     "LayeredConsensus",
     "Line",

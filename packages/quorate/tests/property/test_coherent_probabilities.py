@@ -49,7 +49,7 @@ corrections = st.none() | st.builds(
     missed=st.floats(0, 2),
     chooses=st.booleans(),
     f1=st.just((0.6, 0.5, 0.7)),
-    beliefs=st.just(()),
+    kinds=st.just(()),
 )
 
 

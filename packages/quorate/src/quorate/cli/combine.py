@@ -93,7 +93,7 @@ def predict(
     result = fitted.combine(documents_for(fitted, reading, inputs))
     not_written = writing.write(result if result.single is None else result.single, quiet=telling.quiet)
     if telling.tells:
-        summary = predict_summary(result, model, {"consensus": writing.output})
+        summary = predict_summary(result, fitted, model, {"consensus": writing.output})
         telling.tell(summary._replace(notes=[*summary.notes, *not_written]))
 
 

@@ -73,11 +73,11 @@ def fit_summary(
     ``written`` are the files by what is in them: ``consensus`` first, which may be ``-``, then others. F1 is known by
     gold, or by an audit: ``audited``.
     """
-    from quorate.evaluate.describe import KnownF1, agreement_of, f1_by_gold, how_good, score_of
+    from quorate.evaluate.describe import agreement_of, how_good, known_f1, score_of
 
     result, n_known = _written_of(model.result_, accepted), int(model.meta_["known"])
     places, agreement, calibration = _places(written), agreement_of(result), getattr(model, "calibration_", None)
-    f1 = audited or (KnownF1.of_check(calibration and calibration.correction) if n_known else f1_by_gold(result))
+    f1 = known_f1(result, audited, correction=calibration and calibration.correction)
     answer = [*_acceptance(accepted, places.get("review", "")), _headline(result, method)]
     to_know = _to_know(result, places, accepted) if written else ""
     known = how_good(agreement, f1, to_know, of=score_of(result))
@@ -115,11 +115,10 @@ def layers_summary(
     shares: bool = False,
 ) -> Summary:
     """The same of all layers together, and of each."""
-    from quorate.evaluate.describe import agreement_of, f1_by_gold, how_good
+    from quorate.evaluate.describe import agreement_of, how_good, known_f1
 
     result, places = _written_of(fitted.result_, accepted), _places(written)
-    agreement, n_known = agreement_of(result), any(one.meta_["known"] for one in fitted.models_.values())
-    f1 = audited if n_known else audited or f1_by_gold(result)
+    agreement, f1 = agreement_of(result), known_f1(result, audited)
     answer = _acceptance(accepted, places.get("review", ""))
     answer += [_headline(result, method, f" in {counted(len(result.layers), 'layer')}")]
     known = how_good(agreement, f1, _to_know(result, places, accepted))
@@ -131,27 +130,32 @@ def layers_summary(
     return _with_layers(answer, record, parts)._replace(known=known)
 
 
-def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str | None]) -> Summary:
-    """What was combined, and whom the model had not met."""
-    from quorate.evaluate.describe import agreement_of, f1_by_gold, how_good
+def predict_summary(
+    result: LayeredResult, fitted: LayeredModel, model: str, written: Mapping[str, str | None]
+) -> Summary:
+    """What was combined by a ``fitted`` model from the file ``model``, and whom it had not met."""
+    from quorate.estimators.bsc import BSC
+    from quorate.evaluate.describe import agreement_of, how_good, known_f1
 
+    fits = [one for one in fitted.models_.values() if isinstance(one, BSC)]
+    known = set[str]().union(*(one.decided_documents() for one in fits))
     if result.single is not None:
-        return _predicted(result.single, model, written)
+        return _predicted(result.single, known, model, written)
     places = _places(written)
     combined = f"{counted(len(result), 'document')} combined in {counted(len(result.layers), 'layer')}"
-    agreement, f1 = agreement_of(result), f1_by_gold(result)
+    agreement, f1 = agreement_of(result), known_f1(result, known=known)
     answer = [combined, how_good(agreement, f1, _to_know(result, places)), *_written(places)]
     record: dict[str, Any] = {"model": model, "documents": len(result), "spans": sum(map(len, result.spans))}
     record |= {"agreement": agreement, "f1": None if f1 is None else f1._asdict()}
-    parts = {name: _predicted(one, model, {}) for name, one in result.layers.items()}
+    parts = {name: _predicted(one, known, model, {}) for name, one in result.layers.items()}
     return _with_layers(answer, record | {"written": places}, parts)
 
 
-def _predicted(result: Result, model: str, written: Mapping[str, str | None]) -> Summary:
-    from quorate.evaluate.describe import agreement_of, f1_by_gold, how_good, score_of
+def _predicted(result: Result, known: set[str], model: str, written: Mapping[str, str | None]) -> Summary:
+    from quorate.evaluate.describe import agreement_of, how_good, known_f1, score_of
     from quorate.formats.notes import people
 
-    places, agreement, f1 = _places(written), agreement_of(result), f1_by_gold(result)
+    places, agreement, f1 = _places(written), agreement_of(result), known_f1(result, known=known)
     answer = [f"{counted(len(result), 'document')} combined"]
     answer += [how_good(agreement, f1, _to_know(result, places) if written else "", of=score_of(result))]
     answer += [*_written(places), *_dial(result)]
@@ -355,7 +359,8 @@ def _uncalibrated(model: BSC | CRFMA | MajorityVote) -> list[str]:
     """Where confidence should have been calibrated, and could not."""
     from quorate.model.calibration import AS_STATED
 
-    if not model.result_.settings_.get("calibrate") or getattr(model, "calibration_", None) != AS_STATED:
+    calibration = getattr(model, "calibration_", AS_STATED)
+    if not model.result_.settings_.get("calibrate") or calibration._replace(correction=None) != AS_STATED:
         return []
     return [f"{_NOTE}confidence is not calibrated: no annotator could be held out (too few documents have several)"]
 
@@ -382,7 +387,10 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
         )
     if (calibration := getattr(model, "calibration_", None)) is not None:
         tokens, spans = (f"{exponent:.2f}" for exponent in calibration[:2])
-        calibrated = f"calibrated on held-out annotators (exponents: tokens {tokens}, spans {spans})"
+        of_spans = f"spans {spans}"
+        if calibration.correction is not None:
+            of_spans = f"spans corrected by {counted(calibration.correction.documents, 'checked document')}"
+        calibrated = f"calibrated on held-out annotators (exponents: tokens {tokens}, {of_spans})"
         lines.append(f"confidence {calibrated if result.settings_['calibrate'] else 'as the model states it'}")
         if calibration.matched is not None:
             lines.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -152,6 +152,33 @@ def agreement_of(result: Result | LayeredResult) -> float | None:
     0.36
     """
     return token_alpha(*(one.corpus for one in _layers(result)))
+
+
+def known_f1(
+    result: Result | LayeredResult,
+    audited: KnownF1 | None = None,
+    *,
+    correction: Correction | None = None,
+    known: Collection[str] = (),
+    split: str | None = None,
+) -> KnownF1 | None:
+    """F1 as far as it is known: by an audit; by gold that was not given as known; by what known documents show.
+
+    ``known`` are ids of documents that are known besides those of the result, and ``split`` those whose gold counts.
+    What known documents show is of spans that the fit's own output gives, in documents that are not known.
+    """
+    if audited is not None:
+        return audited
+    seen = set(known).union(*(layer.known_documents() for layer in _layers(result)))
+    corpus = _layers(result)[0].corpus
+    others = [n for n, document in enumerate(corpus) if document.id not in seen]
+    scored = [n for n in others if split is None or corpus[n].split == split]
+    own_output = result.settings_.get("decode") in ("best", "f1") and not _dialled(result)
+    return f1_by_gold(result, scored) or (KnownF1.of_check(correction) if others and own_output else None)
+
+
+def _dialled(result: Result | LayeredResult) -> bool:
+    return any(result.settings_.get(name) is not None for name in ("precision", "recall"))
 
 
 def f1_by_gold(result: Result | LayeredResult, positions: Sequence[int] | None = None) -> KnownF1 | None:

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 from quorate.crowd.algebra import document_of, spans_of_path
 from quorate.crowd.crowd import Crowd
 from quorate.model.candidates import Candidates, looked_up
-from quorate.model.correction import LEVEL, Belief, Correction, corrected, features
+from quorate.model.correction import LEVEL, Correction, KindOfSpan, corrected, features
 from quorate.model.engines.protocol import Likely
 from quorate.model.spans import GivenSpans, SpanEvidence, highest_f1
 
@@ -29,6 +29,7 @@ _FOLDS = 10
 _STEPS = 50
 _STILL = 1e-8  # of weights that change no more
 _PRIOR_DOCUMENTS = 10.0  # checked documents that the expected number of missed spans counts as
+_FEW_MISTAKES = 5  # documents with one
 
 
 def checked_documents(crowd: Crowd) -> Integers:
@@ -55,18 +56,21 @@ class _Checked(NamedTuple):
         return _regression(self.inputs[here], self.given.stated[here], self.right[here])
 
     def missed(self, documents: Integers) -> float:
-        """How many true spans a document is expected to have that are no candidates."""
-        counts = _counts(self.evidence.candidates, self.right, self.right)[0]
+        """How many true spans a token is expected to have that are no candidates."""
+        counts = _counts(self.evidence.candidates, self.right)[0]
         lost = float((self.true - counts)[documents].sum())
-        usual = float(self.given.elsewhere.mean())
-        return (lost + _PRIOR_DOCUMENTS * usual) / (len(documents) + _PRIOR_DOCUMENTS)
+        length = np.diff(self.evidence.crowd.doc_start)
+        prior = _PRIOR_DOCUMENTS * float(length.mean())  # tokens
+        usual = float(self.given.elsewhere.sum() / max(length.sum(), 1))
+        return (lost + prior * usual) / max(float(length[documents].sum()) + prior, 1.0)
 
     def chosen(self, documents: Integers) -> Flags:
         """The spans to give out, by what some of the documents say."""
         probability = corrected(self.given.stated, self.inputs @ self.weights(documents))
         labelled = np.diff(self.evidence.candidates.pair_start) > 0
         probability = np.where(labelled[self.evidence.candidates.document], probability, 0.0)
-        expected = float(probability.sum() + self.missed(documents) * labelled.sum())
+        length = np.diff(self.evidence.crowd.doc_start)[labelled].sum()
+        expected = float(probability.sum() + self.missed(documents) * length)
         return highest_f1(self.evidence.engine.best_set, probability, expected)
 
     def counts(self, chosen: Flags, documents: Integers) -> Floats:
@@ -101,7 +105,7 @@ def learned_correction(crowd: Crowd, evidence: SpanEvidence, given: GivenSpans) 
         checked.missed(documents),
         chooses,
         _interval(with_it if chooses else without),
-        _beliefs(evidence.candidates, given.stated, corrected(given.stated, checked.inputs @ weights)),
+        _kinds(evidence.candidates, given.stated, corrected(given.stated, checked.inputs @ weights)),
     )
 
 
@@ -152,27 +156,36 @@ def _f1(counts: Floats) -> Floats:
 
 
 def _interval(counts: Floats) -> tuple[float, float, float]:
-    """F1, and the interval for documents drawn alike, by the jackknife over documents (Efron and Stein, 1981)."""
+    """F1, and its interval for documents drawn alike: Wilson's, for as many spans as the jackknife's error is worth.
+
+    Where fewer than five documents have a mistake, their variance is not to be trusted, and there are at most as many
+    independent spans as documents with spans.
+    """
+    right, given, true = counts
     n = counts.shape[1]
     total = counts.sum(axis=1)
     value = float(_f1(total))
     without_one = _f1(total[:, None] - counts)
-    error = np.sqrt((n - 1) / n * ((without_one - without_one.mean()) ** 2).sum())
-    reach = float(student.ppf((1 + LEVEL) / 2, n - 1) * error)
-    return value, max(value - reach, 0.0), min(value + reach, 1.0)
+    variance = (n - 1) / n * float(((without_one - without_one.mean()) ** 2).sum())
+    size = value * (1 - value) / variance if variance > 0 else np.inf
+    if (given + true > 2 * right).sum() < _FEW_MISTAKES or not np.isfinite(size):
+        size = min(size, float((given + true > 0).sum()))
+    reach = float(student.ppf((1 + LEVEL) / 2, n - 1)) ** 2 / size
+    middle, spread = (value + reach / 2) / (1 + reach), np.sqrt(reach * (value * (1 - value) + reach / 4)) / (1 + reach)
+    return value, float(max(middle - spread, 0.0)), float(min(middle + spread, 1.0))
 
 
-def _beliefs(candidates: Candidates, stated: Floats, now: Floats) -> tuple[Belief, ...]:
+def _kinds(candidates: Candidates, stated: Floats, now: Floats) -> tuple[KindOfSpan, ...]:
     """What becomes of kinds of spans that somebody marked."""
     marked, several = candidates.marked >= 1, candidates.seen >= 2
     kinds = {
-        "marks of one annotator alone": marked & several & (candidates.marked <= 1),
-        "spans that most annotators mark": marked & several & (candidates.votes() > 0.5),
-        "spans of one token": marked & (candidates.end - candidates.start == 1),
-        "spans of several tokens": marked & (candidates.end - candidates.start > 1),
+        "alone": marked & several & (candidates.marked <= 1),
+        "majority": marked & several & (candidates.votes() > 0.5),
+        "single": marked & (candidates.end - candidates.start == 1),
+        "several": marked & (candidates.end - candidates.start > 1),
     }
     return tuple(
-        Belief(kind, float(stated[which].mean()), float(now[which].mean()))
+        KindOfSpan(kind, float(stated[which].mean()), float(now[which].mean()))
         for kind, which in kinds.items()
         if which.any()
     )

@@ -29,7 +29,7 @@ _SUREST = 1 - 1e-4  # of a probability that is corrected
 
 
 def features(candidates: Candidates, stated: Floats) -> Floats:
-    """``[C, F]`` Of each candidate, scaled so that a weight of 1 is as plausible for each of them.
+    """``[C, F]`` The features, scaled for one common prior.
 
     ``all``: 1. ``confidence``: half of logit p. ``votes``: twice the share of votes for just this span, from −1 to 1.
     ``alone``: whether one annotator at most marked it, of several who saw it. ``long``: 2 if it has several tokens.
@@ -44,8 +44,11 @@ def _log_odds(probability: Floats) -> Floats:
     return np.asarray(logit(np.clip(probability, 1 - _SUREST, _SUREST)))
 
 
-class Belief(NamedTuple):
-    """How likely spans of one kind are to be right, in the mean: as ``stated`` without a check, and ``corrected``."""
+class KindOfSpan(NamedTuple):
+    """How likely spans of a ``kind`` are to be right, in the mean: as ``stated`` without a check, and ``corrected``.
+
+    Kinds are ``alone`` (marked by one annotator of several), ``majority``, ``single`` (one token) and ``several``.
+    """
 
     kind: str
     stated: float
@@ -53,11 +56,11 @@ class Belief(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """What so many checked ``documents`` say: ``weights [F]`` of the features, and true spans that are no candidates.
+    """A correction learned from ``documents``: ``weights [F]`` of the features, and how much no candidate covers.
 
-    ``missed`` is how many of those a document has. Spans are given out by corrected probabilities if that ``chooses``
-    better. ``f1`` is that of the checked documents, each predicted from the others, and the interval that holds it for
-    documents drawn alike with 90 % confidence. ``beliefs`` are what the correction does to some kinds of spans.
+    ``missed`` is how many true spans a token has that are no candidates. Spans are given out by corrected
+    probabilities if that ``chooses`` better. ``f1`` is that of the checked documents, each predicted from the others,
+    with its interval for documents drawn alike. ``kinds`` are what the correction does to some kinds of spans.
     """
 
     documents: int
@@ -65,7 +68,7 @@ class Correction(NamedTuple):
     missed: float
     chooses: bool
     f1: tuple[float, float, float]
-    beliefs: tuple[Belief, ...] = ()
+    kinds: tuple[KindOfSpan, ...] = ()
 
     def log_odds(self, candidates: Candidates, stated: Floats) -> Floats:
         """``[C]`` What is added to the log odds of each candidate."""
@@ -73,9 +76,9 @@ class Correction(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """As values of JSON."""
-        beliefs = [one._asdict() for one in self.beliefs]
+        kinds = [one._asdict() for one in self.kinds]
         weights = dict(zip(FEATURES, self.weights, strict=True))
-        return {**self._asdict(), "weights": weights, "f1": list(self.f1), "beliefs": beliefs}
+        return {**self._asdict(), "weights": weights, "f1": list(self.f1), "kinds": kinds}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
@@ -88,7 +91,7 @@ class Correction(NamedTuple):
             float(plain["missed"]),
             bool(plain["chooses"]),
             (value, low, high),
-            tuple(Belief(**one) for one in plain["beliefs"]),
+            tuple(KindOfSpan(**one) for one in plain["kinds"]),
         )
         if not np.isfinite([*weights, made.missed, *made.f1]).all():
             raise ValueError("the correction by checked documents holds what is no number")

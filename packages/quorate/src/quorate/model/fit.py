@@ -73,7 +73,7 @@ class Fitted:
     trace: loop.Trace
 
     def crowd(self, corpus: Corpus, known: Known = None) -> Crowd:
-        """Documents as this fit sees them; whoever it has not met comes after those it has."""
+        """Documents as this fit sees them; new annotators get the numbers after those of the fit."""
         given = known_tags(corpus, known)
         crowd = encoded_with(corpus, self.tagset, self.settings.invalid, given, self.names, self.words)
         return with_notes(replace(crowd, profiles={**self.profiles, **crowd.profiles}), self.notes)
@@ -266,10 +266,20 @@ def _fit(
 def _labelled(crowd: Crowd, teaches: NDArray[np.bool_] | None) -> Crowd:
     """The documents that somebody labelled, or of which some labels are known, and the words in these."""
     if teaches is None:
-        teaches = np.diff(crowd.event_start[crowd.doc_start]) > 0
-    teaches = teaches | (np.diff(crowd.doc_start) == 0)
+        teaches = _given_labels(crowd)
     if crowd.known is not None:
-        teaches |= np.diff(np.concatenate([[0], np.cumsum(crowd.known >= 0)])[crowd.doc_start]) > 0
+        teaches = teaches | (np.diff(np.concatenate([[0], np.cumsum(crowd.known >= 0)])[crowd.doc_start]) > 0)
+    return _with_documents(crowd, teaches)
+
+
+def _given_labels(crowd: Crowd) -> NDArray[np.bool_]:
+    """``[D]`` Whether somebody labelled each document."""
+    return np.asarray(np.diff(crowd.event_start[crowd.doc_start]) > 0)
+
+
+def _with_documents(crowd: Crowd, teaches: NDArray[np.bool_]) -> Crowd:
+    """These documents, empty ones, and the words in them."""
+    teaches = teaches | (np.diff(crowd.doc_start) == 0)
     if teaches.all():
         return crowd
     some = only_documents(crowd, np.flatnonzero(teaches))
@@ -385,13 +395,14 @@ def _correction(
         return None
     if progress is not None:
         progress(loop.Progress(0, 1, 1, 1, note="predicting the checked documents"))
-    unknowing = replace(crowd, known=None)
+    labelled = _with_documents(crowd, _given_labels(crowd))
+    unknowing = replace(labelled, known=None)
     with closing(engines.over(unknowing, text=settings.text)) as engine:
         learned = _learn(engine, unknowing, settings, engines, history, None)
     assert learned.evidence is not None
     undialled = replace(settings, precision=None, recall=None)
     given = given_spans(learned.evidence, learned.spans, undialled, beginning=learned.evidence.beginning)
-    return learned_correction(crowd, learned.evidence, given)
+    return learned_correction(labelled, learned.evidence, given)
 
 
 def _confirmed(found: list[_Fold], settings: Settings) -> Callable[[float], Confirmations]:

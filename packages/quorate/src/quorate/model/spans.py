@@ -193,7 +193,7 @@ def given_spans(
 ) -> GivenSpans:
     """The spans that the settings ask for; without a span ``model``, those of the token model.
 
-    None is ``most [C]`` likely. ``beginning [D]`` is how many spans the token model expects in each document.
+    No probability exceeds ``most [C]``. ``beginning [D]`` is how many spans the token model expects in each document.
     """
     crowd, candidates, engine, *_ = evidence
     of_sets = true = _powered(candidates.likely, calibration.tokens)
@@ -233,14 +233,15 @@ def _with_correction(
     here = labelled[candidates.document]
     log_odds = np.where(here, correction.log_odds(candidates, found.stated), 0.0)
     true = np.where(here, corrected(found.stated, log_odds), found.true)
+    missed = correction.missed * np.diff(evidence.crowd.doc_start)
     now = found._replace(
         of_sets=np.where(here, corrected(found.of_sets, log_odds), found.of_sets),
         true=true,
-        elsewhere=np.where(labelled, correction.missed, found.elsewhere),
+        elsewhere=np.where(labelled, missed, found.elsewhere),
     )
     if not correction.chooses:
         return now, beside
-    return now._replace(stated=np.where(here, true, found.stated)), np.where(labelled, correction.missed, beside)
+    return now._replace(stated=np.where(here, true, found.stated)), np.where(labelled, missed, beside)
 
 
 def _no_candidates(candidates: Candidates, beginning: Floats | None, share: float) -> Floats:
@@ -284,7 +285,10 @@ def decode_spans(
     )
     if model is not None:  # of a document that nobody labelled, only the token model knows
         of_sets = np.exp(engine.log_probability(model, given.chosen, calibration.of_sets))
-        read = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.elsewhere)
+        read = mixed(of_sets, np.nan_to_num(by_tokens))
+        if calibration.correction is not None:  # it is of spans, one by one
+            read = _one_by_one(given, candidates, decoded.path, crowd.tagset.outside)
+        read = read * np.exp(-given.elsewhere)
         probability = np.where(np.diff(candidates.pair_start) > 0, read, probability)
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
@@ -385,16 +389,17 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
 
 
 def _highest_f1_apart(evidence: SpanEvidence, stated: Floats, beside: Floats) -> Chosen:
-    """The spans of the highest expected F1 of documents that somebody labelled, and of the others by themselves.
+    """The spans of the highest expected F1 of documents that somebody labelled; and of those whose labels are known,
+    and of those that nobody labelled, by themselves.
 
-    So what is given out of the former does not depend on the latter. ``beside [D]`` are true spans that are no
+    So what is given out of the first does not depend on the others. ``beside [D]`` are true spans that are no
     candidates.
     """
-    candidates, engine, read = evidence.candidates, evidence.engine, _read(evidence.candidates)
-    labelled = np.diff(candidates.pair_start) > 0
+    candidates, engine = evidence.candidates, evidence.engine
+    labelled, clamped = np.diff(candidates.pair_start) > 0, evidence.clamped
     chosen = np.zeros(len(stated), np.bool_)
-    for these, documents in ((read, labelled), (~read, ~labelled)):
-        of_these = np.where(these, stated, 0.0)
+    for documents in (labelled & ~clamped, labelled & clamped, ~labelled):
+        of_these = np.where(documents[candidates.document], stated, 0.0)
         chosen |= highest_f1(engine.best_set, of_these, float(of_these.sum() + beside[documents].sum()))
     return chosen
 

@@ -19,7 +19,7 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.capabilities import Explains
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
-from quorate.evaluate.describe import ESTIMATE, KnownF1, audit_command, f1_by_gold, how_good, score_of
+from quorate.evaluate.describe import ESTIMATE, KnownF1, audit_command, how_good, known_f1, score_of
 from quorate.evaluate.metrics import measure_agreement
 from quorate.formats.notes import people as named
 from quorate.model.calibration import AS_STATED, Calibration
@@ -199,17 +199,12 @@ def _how_good(
 ) -> str:
     """What is known of the consensus: by the audit, by gold that was not given as known, or by what was."""
     found = KnownF1.of_audit(audit.f1, audit.confidence, audit.n) if isinstance(audit, Audit) else None
-    scored = [
-        position
-        for position, document in enumerate(result.corpus)
-        if document.id not in known and (split is None or document.split == split)
-    ]
+    f1 = known_f1(result, found, correction=correction, known=known, split=split)
     to_know = audit_command("consensus.jsonl", len(result))
     if unchecked is not None:
         to_know = f"check the {in_words(len(unchecked.ids), 'document')} of the audit, under Documents"
     alpha = None if agreement is None else agreement.alpha
-    known_f1 = found or f1_by_gold(result, scored) or KnownF1.of_check(correction)
-    return how_good(alpha, known_f1, to_know, of=score_of(result))
+    return how_good(alpha, f1, to_know, of=score_of(result))
 
 
 def _notes(result: Result) -> list[str]:

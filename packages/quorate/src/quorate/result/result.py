@@ -73,7 +73,7 @@ class Result:
     Iterate over it, or take a document by position or id, for :class:`Consensus` records; or take a column:
     ``tags``, ``spans``, ``confidence``, ``probabilities``; or a table, by ``to_pandas`` and ``to_arrow``. ``model`` is
     the fitted estimator, to save, update or report. ``settings_`` says what was used and, where it was chosen, why;
-    ``repaired`` how many tags of the input were mended; ``sources`` who of the annotators are people, models and rules,
+    ``repaired`` how many tags of the input were repaired; ``sources`` who of the annotators are people, models and rules,
     and who errs together.
 
     >>> import quorate
@@ -247,6 +247,11 @@ class Result:
 
     def _posterior(self, d: int) -> Floats:
         return self._kept_posterior()[self._tokens(d)]
+
+    def known_documents(self) -> set[str]:
+        """The ids of documents of which some labels were known in the fit."""
+        count = np.diff(np.concatenate([[0], np.cumsum(self._known)])[self._doc_start])
+        return {self.corpus[int(d)].id for d in np.flatnonzero(count)}
 
     def only(self, documents: Sequence[int]) -> Result:
         """The same for some of the documents, by their positions.

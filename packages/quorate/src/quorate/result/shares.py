@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _RINGS = ((1, 1), (2, 4), (5, 16))  # tokens to either side whose mean shares are features
-_NUMBERS = 180_000  # tokens times labels that are learned from: half as many cost 4 % of cross entropy on NER
+_NUMBERS = 180_000  # tokens times labels that are learned from
 _RIDGES = (10.0, 100.0, 1000.0)
 _PASSES, _FEW_PASSES = 60, 20  # of descent: for the weights, and to choose a ridge
 _FEWEST_PAIRS = 20  # of a document and an annotator who can be held out of it, below which nothing is learned
