@@ -105,7 +105,8 @@ def project(run: Run, tmp_path: Path, sample: Corpus, request: pytest.FixtureReq
 
 
 def test_every_command_is_asked_or_excused() -> None:
-    assert set(CALLS) | set(NOT_OF_SUCH_A_CONSENSUS) == set(commands(typer.main.get_command(app)))
+    there = set(commands(typer.main.get_command(app)))  # with those of the service where it was asked for
+    assert set(CALLS) <= there <= set(CALLS) | set(NOT_OF_SUCH_A_CONSENSUS)
     assert not set(CALLS) & set(NOT_OF_SUCH_A_CONSENSUS)
 
 
