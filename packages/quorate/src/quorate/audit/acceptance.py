@@ -20,10 +20,7 @@ from quorate.audit.estimate import Seen, lower_bound
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _SETS = 20
-# Where testing begins, a half: sets must be small enough to pass, and large enough to be seen. On the dev and train
-# splits of six crowds more spans are kept so than from 40 or 60 % on, from three starts that share the error, or from
-# the set that the consensus itself expects to pass most easily.
-_FIRST = _SETS // 2 - 1
+_FIRST = _SETS // 2 - 1  # where testing begins, a half: small enough to pass, and large enough to be seen
 
 
 class Guaranteed(NamedTuple):

@@ -181,9 +181,8 @@ class Audit:
             # What is right may be in more layers than the consensus has: nothing of that is in it.
             same = np.array([one == other for one, other in zip(tags, truth[: len(tags)], strict=True)], np.bool_)
             for outcomes, here in ((inside, marked), (outside, ~marked)):
-                outcomes.add(
-                    d, claims.token_confidence[d][here], same[here], w / length
-                )  # tokens of a span err together
+                # Errors of the tokens of a span are correlated.
+                outcomes.add(d, claims.token_confidence[d][here], same[here], w / length)
             beyond = any(tag != OUTSIDE for tag in truth[len(tags) :])
             whole.add(d, [claims.confidence[d]], [bool(same.all()) and not beyond], w)
         return spans, inside, outside, whole
@@ -222,7 +221,7 @@ class Audit:
 
     @property
     def _weight(self) -> Floats:
-        """``[n]`` 1/π, in all as many documents as an even sample would need to tell as much."""
+        """``[n]`` 1/π, scaled to Kish's effective sample size."""
         weight = 1 / self.plan.probability(self.n)
         return np.asarray(weight * weight.sum() / (weight**2).sum())
 

@@ -29,6 +29,8 @@ from quorate.result.result import Result
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Lines = Callable[[Sequence[int]], list[dict[str, Any]]]
+"""The lines of documents, by their positions, as ``aggregate`` writes them."""
 
 
 def spans_of(tags: Sequence[str | None], scheme: Scheme) -> list[Span]:
@@ -61,7 +63,7 @@ class Claims:
         confidence: Floats,
         token_confidence: Sequence[Floats],
         tags: Sequence[Sequence[str]],
-        lines: Callable[[Sequence[int]], list[dict[str, Any]]],
+        lines: Lines,
         layers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         """``layers`` are the types that each layer takes, where there are several.
@@ -98,9 +100,6 @@ class Claims:
         tokens = [np.round(one.token_confidence, DIGITS) for one in documents]  # as in a file
         spans = [_sure_spans(one.tags, one.spans, sure, scheme) for one, sure in zip(documents, tokens, strict=True)]
 
-        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
-            return list(consensus_lines(result.only(positions).export()))
-
         return cls(
             result.corpus,
             scheme,
@@ -108,7 +107,7 @@ class Claims:
             np.asarray(result.confidence),
             tokens,
             [one.tags for one in documents],
-            lines,
+            _lines_of_result(result),
         )
 
     @classmethod
@@ -120,9 +119,6 @@ class Claims:
             for record, sure in zip(records, tokens, strict=True)
         ]
 
-        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
-            return [{"spans": []} | msgspec.to_builtins(records[d]) for d in positions]
-
         return cls(
             Corpus(map(_document, records)),
             scheme,
@@ -130,14 +126,11 @@ class Claims:
             np.array([record.confidence for record in records], np.float64),
             tokens,
             [record.tags for record in records],
-            lines,
+            _lines_of_records(records),
         )
 
     @classmethod
     def _of_layered(cls, result: LayeredResult) -> Claims:
-        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
-            return list(consensus_lines(result.only(positions).export()))
-
         documents = list(result)
         return cls(
             result.corpus,
@@ -149,7 +142,7 @@ class Claims:
                 for one in documents
             ],
             [[tag for own in one.layers.values() for tag in own.tags] for one in documents],
-            lines,
+            _lines_of_result(result),
             {name: one.tagset.types for name, one in result.layers.items()},
         )
 
@@ -159,9 +152,6 @@ class Claims:
         first = records[0]
         assert isinstance(first, LayeredRecord)
 
-        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
-            return [{"spans": []} | msgspec.to_builtins(records[d]) for d in positions]
-
         return cls(
             Corpus(map(_document, records)),
             Scheme.BIO,
@@ -169,7 +159,7 @@ class Claims:
             np.array([record.confidence for record in records], np.float64),
             [np.concatenate([np.asarray(own.token_confidence, np.float64) for own in column]) for column in columns],
             [[tag for own in column for tag in own.tags] for column in columns],
-            lines,
+            _lines_of_records(records),
             {name: one.types for name, one in first.layers.items()},
         )
 
@@ -255,6 +245,14 @@ class Claims:
     def summed(self, of_span: Floats) -> Floats:
         """``[D]`` The sum of a number of every span, over those of each document."""
         return np.bincount(self.document, of_span, minlength=len(self)).astype(np.float64)
+
+
+def _lines_of_result(result: Result | LayeredResult) -> Lines:
+    return lambda positions: list(consensus_lines(result.only(positions).export()))
+
+
+def _lines_of_records(records: Sequence[ConsensusRecord]) -> Lines:
+    return lambda positions: [{"spans": []} | msgspec.to_builtins(records[d]) for d in positions]
 
 
 def _records(path: str | Path, max_size: int | str | None) -> list[ConsensusRecord]:

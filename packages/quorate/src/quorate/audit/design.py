@@ -21,9 +21,7 @@ from quorate.audit.claims import Claims
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# As a share of the mean size. Any value is valid, and changes only how wide intervals are: from 0.5 to 1 by 4 %.
-# With none, a crowd in which documents without a span are wrong has them in no sample.
-_FLOOR = 0.5
+_FLOOR = 0.5  # as a share of the mean size: documents without a span must be drawn too
 
 
 def sizes(claims: Claims) -> Floats:
@@ -59,14 +57,14 @@ def inclusion(x: Floats, n: int) -> Floats:
 def drawing_order(claims: Claims, seed: int, n: int | None = None) -> Integers:
     """All documents, in the order in which a plan of ``n`` draws them; a sequential one has no ``n``.
 
-    Their lots are by ids, consensus, seed and ``n``, whatever the order of a file. A new consensus is drawn from anew:
-    otherwise documents that an audit has mended would be drawn again. And a larger plan for one look does not begin
-    with a smaller one, to which it would be a second look.
+    The random numbers depend on ids, consensus, seed and ``n``, not on the order of a file. A new consensus is drawn
+    from anew: otherwise documents that an audit has corrected would be drawn again. And a larger plan for one look does
+    not begin with a smaller one, to which it would be a second look.
     """
-    lot = np.empty(len(claims))
+    random = np.empty(len(claims))
     by_id = np.argsort(np.array([document.id for document in claims.corpus]), kind="stable")
-    lot[by_id] = np.random.default_rng([seed, int(claims.digest, 16), n or 0]).random(len(claims))
+    random[by_id] = np.random.default_rng([seed, int(claims.digest, 16), n or 0]).random(len(claims))
     x = sizes(claims)
     if n is not None:
-        lot[inclusion(x, n) >= 1] = 0
-    return np.argsort(lot / x, kind="stable")
+        random[inclusion(x, n) >= 1] = 0
+    return np.argsort(random / x, kind="stable")

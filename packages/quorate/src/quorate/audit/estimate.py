@@ -11,7 +11,7 @@ above − share·below, of which a regression on the numbers of the calibration 
 its leverage (MacKinnon and White's HC2, 1985), and counts for 1 − π, as documents that were certain to be drawn are
 known. The interval is Wilson's, for as many independent spans as that variance is worth, with Student's t, of fewer
 degrees of freedom where a few residuals are large. Where fewer than five of the documents that were not certain have a
-mistake it is for as many spans as there are documents, since spans of one document may err together.
+mistake it is for as many spans as there are documents, since spans of one document have correlated errors.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def at_every_look(confidence: float, n: int, planned: int) -> Reach:
     2.77
     """
     alpha, student = 1 - confidence, once(confidence)
-    x = 8.0 * n / max(planned, 1)  # within 1 % of the best for any confidence from 0.8 to 0.99
+    x = 8.0 * n / max(planned, 1)  # near the best for any usual confidence
     wider = math.sqrt((x + 1) / x * math.log((x + 1) / alpha**2)) / student(1e6)
     return lambda freedom: wider * student(freedom)
 
@@ -190,10 +190,17 @@ def _worth_of_uncertain(spans: Floats, probability: Floats, far: float) -> float
     With the part φ of the whole, and worth m documents, they may lack φ·z² / (m + z²) of it though none has a mistake
     (Wilson); z is ``far``.
     """
-    whole, uncertain = spans / probability, probability < 1 - _CERTAIN
-    part = float(whole[uncertain].sum() / whole.sum())
-    documents = max(_as_many_alike((1 / probability - 1) * spans), 1.0)
+    part, documents = _uncertain_part(spans / probability, 1 - probability)
     return (documents + far**2) / max(part, _TINY) - far**2
+
+
+def _uncertain_part(whole: Floats, unknown: Floats) -> tuple[float, float]:
+    """The part of the ``whole`` in documents that were not certain to be drawn, and as how many documents they count.
+
+    ``unknown`` is 1 − π.
+    """
+    part = float(whole[unknown > _CERTAIN].sum() / whole.sum())
+    return part, max(_as_many_alike(unknown * whole), 1.0)
 
 
 def _as_many_alike(weight: Floats) -> float:
@@ -205,8 +212,10 @@ def lower_bound(right: Floats, below: Floats, probability: Floats, error: float)
     """A share is less than this with a probability of no more than ``error``: Clopper and Pearson's bound.
 
     It is for as many independent spans as the sample is worth, with the allowance for a variance that is estimated
-    (Korn and Graubard 1998, Survey Methodology 24); for as many documents where fewer than five have a mistake. A
-    bound by betting (Waudby-Smith and Ramdas 2024) needs no such rule, but 50 documents show hardly anything by it.
+    (Korn and Graubard 1998, Survey Methodology 24); for as many documents where fewer than five of those that were not
+    certain have a mistake. Documents that were certain to be drawn are known, as in the intervals: of a sample of all
+    documents the share itself is returned. A bound by betting (Waudby-Smith and Ramdas 2024) needs no rule for few
+    mistakes, but 50 documents show hardly anything by it.
 
     >>> bool(np.isclose(lower_bound(np.ones(22), np.ones(22), np.full(22, 0.1), 0.1), 0.1 ** (1 / 22)))
     True
@@ -214,15 +223,22 @@ def lower_bound(right: Floats, below: Floats, probability: Floats, error: float)
     from scipy.stats import beta, norm, t
 
     inside = below > 0
-    right, below, weight = right[inside], below[inside], 1 / probability[inside]
+    right, below, weight, unknown = (values[inside] for values in (right, below, 1 / probability, 1 - probability))
     if not right.any():
         return 0.0
-    total, k = float((weight * below).sum()), len(below)
+    total = float((weight * below).sum())
     share = float((weight * right).sum()) / total
-    variance, freedom = _spread((weight * (right - share * below)) ** 2, k)
+    if (probability >= 1 - _CERTAIN).all():
+        return share
+    if (unknown <= _CERTAIN).all():
+        unknown = np.ones(len(below))  # the others of the set are in no sample: those seen must stand for them
+    uncertain = unknown > _CERTAIN
+    k = int(uncertain.sum())
+    variance, freedom = _spread(unknown * (weight * (right - share * below)) ** 2, k)
     student = float(norm.ppf(error) / t.ppf(error, max(min(freedom, k - 1), _LEAST_FREEDOM)))
     worth = share * (1 - share) * total**2 / max(variance, _CERTAIN) * student**2
-    if _hardly_wrong(right, below):
-        documents = _as_many_alike(weight * below)
-        worth = min(worth, documents) if share < 1 else documents
+    if _hardly_wrong(right[uncertain], below[uncertain]):
+        part, documents = _uncertain_part(weight * below, unknown)
+        alike = math.log(error) / math.log1p(-part * (1 - error ** (1 / documents)))  # show as much without a mistake
+        worth = min(worth, alike) if share < 1 else alike
     return float(beta.ppf(error, worth * share, worth * (1 - share) + 1))

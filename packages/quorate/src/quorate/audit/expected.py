@@ -13,10 +13,8 @@ from quorate.audit.estimate import Estimate, Expected, Reach, Seen, scores_of
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Of wrong spans: there is a true one in other bounds, or of another type. With a half, the width that is promised is
-# 0.97 to 1.17 times that of results on four simulated crowds; with none it was down to 0.8, with all up to 1.25.
-_IN_OTHER_BOUNDS = 0.5
-_DRAWS = 50  # of what a person may find: the mean width of their intervals moves by a few per cent with others
+_IN_OTHER_BOUNDS = 0.5  # the share of wrong spans where there is a true one in other bounds, or of another type
+_DRAWS = 50  # of what a person may find
 
 
 def expected(claims: Claims, kind: str | None = None) -> Expected:

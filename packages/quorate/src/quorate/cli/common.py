@@ -46,6 +46,7 @@ class InOrderOfAJob(typer.core.TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self._has_others = False
         self._put_in_order()
 
     def get_command(self, context: Any, name: str) -> Any:
@@ -60,9 +61,11 @@ class InOrderOfAJob(typer.core.TyperGroup):
         return super().list_commands(context)
 
     def add_others(self) -> None:
-        """Take in the commands of other packages, which are loaded for that."""
-        self.commands = commands_of_others() | dict(self.commands)
-        self._put_in_order()
+        """Take in the commands of other packages, which are loaded for that, once."""
+        if not self._has_others:
+            self._has_others = True
+            self.commands = commands_of_others(lambda warning: say([warning])) | dict(self.commands)
+            self._put_in_order()
 
     def _put_in_order(self) -> None:
         panels = {name: panel for panel, names in _JOB.items() for name in names}

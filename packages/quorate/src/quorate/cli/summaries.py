@@ -134,10 +134,10 @@ def predict_summary(
     result: LayeredResult, fitted: LayeredModel, model: str, written: Mapping[str, str | None]
 ) -> Summary:
     """What was combined by a ``fitted`` model from the file ``model``, and whom it had not met."""
-    from quorate.estimators.bsc import BSC
+    from quorate.estimators.capabilities import Advises
     from quorate.evaluate.describe import agreement_of, how_good, known_f1
 
-    fits = [one for one in fitted.models_.values() if isinstance(one, BSC)]
+    fits = [one for one in fitted.models_.values() if isinstance(one, Advises)]
     known = set[str]().union(*(one.decided_documents() for one in fits))
     if result.single is not None:
         return _predicted(result.single, known, model, written)

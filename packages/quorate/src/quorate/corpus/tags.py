@@ -442,7 +442,7 @@ class TagSet:
         return np.asarray(steps @ steps > 0)
 
     def repaired(self, codes: NDArray[np.int16], starts: NDArray[np.int64], *, unknown: bool = False) -> _Repaired:
-        """The same sequences with every label that breaks the scheme mended, and how many labels changed.
+        """The same sequences with every label that breaks the scheme repaired, and how many labels changed.
 
         The spans are read as people mean them (an ``I-x`` with no open span begins one); those that hold a label which
         breaks the scheme, or end where one does, are written again. With ``unknown``, a span goes on into a missing
@@ -451,7 +451,7 @@ class TagSet:
         invalid = self.invalid_positions(codes, starts, unknown=unknown)
         if not invalid.size:
             return _Repaired(codes, 0)
-        mended = codes.copy()
+        repaired = codes.copy()
         for s in np.unique(np.searchsorted(starts, invalid, side="right") - 1):
             piece = slice(starts[s], starts[s + 1])
             tags = [None if code == MISSING else self.labels[code] for code in codes[piece]]
@@ -460,8 +460,8 @@ class TagSet:
                 if not wrong.isdisjoint(range(span.start, span.end + 1)):
                     whole = self._into_unknown(span, tags) if unknown else span
                     valid = self.tags([whole], len(tags))[span.start : span.end]
-                    mended[starts[s] + span.start : starts[s] + span.end] = [self.index[tag] for tag in valid]
-        return _Repaired(mended, int(np.count_nonzero(mended != codes)))
+                    repaired[starts[s] + span.start : starts[s] + span.end] = [self.index[tag] for tag in valid]
+        return _Repaired(repaired, int(np.count_nonzero(repaired != codes)))
 
     def _into_unknown(self, span: Span, tags: Sequence[str | None]) -> Span:
         """The span with the missing tags beside it that its own first and last tag say it goes on into."""

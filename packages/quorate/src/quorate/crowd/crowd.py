@@ -76,11 +76,11 @@ class AnnotatorPriors(NamedTuple):
     coverage: tuple[float, ...] | None = None
 
     def trust_of(self, n: int) -> NDArray[np.float64]:
-        """``[n]`` 1 for whoever comes after those that are known."""
+        """``[n]`` 1 for new annotators."""
         return _filled(self.trust, n, 1.0)
 
     def coverage_of(self, n: int) -> NDArray[np.float64]:
-        """``[n]`` The median for whoever comes after those that are known."""
+        """``[n]`` The median for new annotators."""
         return _filled(self.coverage, n, float(np.median(self.coverage)) if self.coverage else 1.0)
 
     def abstains(self, n: int) -> NDArray[np.bool_]:

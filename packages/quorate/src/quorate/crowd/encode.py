@@ -132,7 +132,7 @@ def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) 
 def _hard_labels(
     corpus: Corpus, tagset: TagSet, names: Sequence[str], doc_start: NDArray[np.int64], invalid: Invalid
 ) -> tuple[NDArray[np.int16], Sequences, list[tuple[int, str]], int]:
-    """The labels of all sequences of tags, end to end; the sequences of probabilities; how many tags were mended."""
+    """The labels of all sequences of tags, end to end; the sequences of probabilities; how many tags were repaired."""
     number = {name: k for k, name in enumerate(names)}
     most = sum(len(document.tokens) * len(document.annotations) for document in corpus)
     labels, codes = np.empty(most, np.int16), _Codes(tagset)
@@ -152,9 +152,9 @@ def _hard_labels(
         if len(codes) >= _PIECE or d == len(corpus) - 1:
             here = np.array(start[of_document[first] :], np.int64) - n
             named = partial(_document_of_sequence, corpus, of_document, of_document[first])
-            piece, mended = by_rule(codes.taken(), here, tagset, invalid, named)
+            piece, repaired = by_rule(codes.taken(), here, tagset, invalid, named)
             labels[n : n + len(piece)] = piece
-            first, n, changed = d + 1, n + len(piece), changed + mended
+            first, n, changed = d + 1, n + len(piece), changed + repaired
     sequences = Sequences(np.array(start), np.array(annotator, np.int32), np.array(of_document))
     return labels[:n], sequences, soft, changed
 
@@ -173,7 +173,7 @@ def keys_of_codes(
     invalid: Invalid,
     document_of: Callable[[int], Document],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Where each token's events begin (and all end), the key of every event, and how many tags were mended.
+    """Where each token's events begin (and all end), the key of every event, and how many tags were repaired.
 
     Sequences lie end to end: ``doc`` (ascending) and ``annotator`` say whose each is, ``doc_start`` where each
     document's tokens begin.

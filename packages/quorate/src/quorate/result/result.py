@@ -73,8 +73,8 @@ class Result:
     Iterate over it, or take a document by position or id, for :class:`Consensus` records; or take a column:
     ``tags``, ``spans``, ``confidence``, ``probabilities``; or a table, by ``to_pandas`` and ``to_arrow``. ``model`` is
     the fitted estimator, to save, update or report. ``settings_`` says what was used and, where it was chosen, why;
-    ``repaired`` how many tags of the input were repaired; ``sources`` who of the annotators are people, models and rules,
-    and who errs together.
+    ``repaired`` how many tags of the input were repaired; ``sources`` who of the annotators are people, models and
+    rules, and whose errors are correlated.
 
     >>> import quorate
     >>> result = quorate.aggregate(quorate.sample(), method="mv")

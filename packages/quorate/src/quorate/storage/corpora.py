@@ -302,7 +302,7 @@ def _store(
 
 
 def _add_events(arrays: Arrays, text: dict[str, Any], tagset: TagSet, invalid: Invalid, space: Workspace) -> int:
-    """Lay out what was said by token; returns how many tags were mended."""
+    """Lay out what was said by token; returns how many tags were repaired."""
     doc_start, starts = arrays["doc_start"], starts_of(arrays)
     words, names, tag_of = tuple(text["words"]), tuple(text["annotators"]), [*text["tags"], None]
     code_of = np.array([*(tagset.index.get(tag, MISSING) for tag in text["tags"]), MISSING], np.int16)

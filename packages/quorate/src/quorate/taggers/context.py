@@ -154,9 +154,7 @@ class ContextTagger(CrfTagger):
     """
 
     hidden_units = 128
-    # It generalises so well that the consensus believes what it alone marks, and it would learn that in a second round:
-    # on the dev split of NER it then marks 19.6 % of the tokens in place of 18.4, and F1 falls from 83.3 to 81.9.
-    rounds = 1
+    rounds = 1  # in a second it would learn what it alone marked, as the consensus believes it
 
     def __init__(
         self,
