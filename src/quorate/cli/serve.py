@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from quorate.cli.common import READING, app, say, with_options
 from quorate.cli.project_options import options_of
 from quorate.corpus.overlaps import MOST_DEEP, OverlapRule, Overlaps
+from quorate.corpus.profiles import read_map
 from quorate.errors import SettingsError
 from quorate.limits import size_named
 from quorate.project.settings_file import SettingsFile, find
-from quorate.service.settings import FitSettings, QueueSettings, ReviewSettings, ServiceSettings
+from quorate.project.texts import read_guidelines
+from quorate.service.settings import COLOURS, FitSettings, QueueSettings, ReviewSettings, ServiceSettings
 
 __all__ = ["serve", "service"]
 
@@ -42,6 +45,17 @@ Origin = Annotated[
 ]
 _OVERLAPS, _LIMITS = "Spans that overlap", "Limits of a fit"
 _LOGIN = "Login by OpenID Connect"
+
+
+class _Labels(NamedTuple):
+    """What people mark, and the file that says how."""
+
+    labels: tuple[str, ...]
+    keys: dict[str, str]
+    colours: dict[str, str]
+    guidelines: Path | None
+
+
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
 
 
@@ -75,6 +89,38 @@ def _queue(
     )
     queue.check()
     return queue
+
+
+def _labels(
+    labels: Annotated[
+        str | None, typer.Option("--labels", help="The labels to choose from (PER,LOC); by default, those used so far.")
+    ] = None,
+    keys: Annotated[
+        str | None, typer.Option("--keys", metavar="LABEL=KEY,…", help="Keys that mark labels, where not 1, 2, 3.")
+    ] = None,
+    colours: Annotated[
+        str | None,
+        typer.Option("--colours", metavar="LABEL=COLOUR,…", help=f"Colours of labels: {', '.join(COLOURS)}."),
+    ] = None,
+    guidelines: Annotated[
+        Path | None, typer.Option("--guidelines", metavar="FILE", help="How to mark, in Markdown, for annotators.")
+    ] = None,
+) -> _Labels:
+    """What people mark, and how."""
+    return _Labels(labels_in(labels or ""), _by_label(keys), _by_label(colours), guidelines)
+
+
+def labels_in(given: str) -> tuple[str, ...]:
+    """The labels of a list with commas.
+
+    >>> labels_in("PER, LOC")
+    ('PER', 'LOC')
+    """
+    return tuple(label.strip() for label in given.split(",") if label.strip())
+
+
+def _by_label(given: str | None) -> dict[str, str]:
+    return {} if given is None else {name: value for name, value in read_map(given).items() if value is not None}
 
 
 def _overlaps(
@@ -205,16 +251,13 @@ def _in_groups(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
     "quorate serve --labels PER,LOC,ORG\n\n"
     "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
 )
-@_in_groups(queue=_queue, overlaps=_overlaps, fits=_fits, oidc=_oidc)
+@_in_groups(chosen=_labels, queue=_queue, overlaps=_overlaps, fits=_fits, oidc=_oidc)
 def serve(
     database: DatabaseUrl = None,
     host: Host = "127.0.0.1",
     port: Port = 8787,
     origin: Origin = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve a sample project, which is gone afterwards.")] = False,
-    labels: Annotated[
-        str | None, typer.Option("--labels", help="The labels to choose from (PER,LOC); by default, those used so far.")
-    ] = None,
     suggestions: Annotated[
         bool,
         typer.Option("--suggestions", help="Show annotators the consensus first, which influences them."),
@@ -231,6 +274,7 @@ def serve(
         int, typer.Option("--token-days", min=1, max=365, help="Days that a token for a program is good for, at most.")
     ] = 90,
     *,
+    chosen: _Labels,
     queue: QueueSettings,
     overlaps: tuple[Overlaps | None, int],
     fits: FitSettings,
@@ -246,7 +290,11 @@ def serve(
             host,
             port,
             origin,
-            labels=tuple(label.strip() for label in (labels or "").split(",") if label.strip()),
+            labels=chosen.labels,
+            keys=chosen.keys,
+            colours=chosen.colours,
+            guidelines="" if chosen.guidelines is None else read_guidelines(chosen.guidelines),
+            guidelines_file=_guidelines_file(root, chosen.guidelines),
             suggestions=suggestions,
             blind=blind,
             queue=queue,
@@ -258,8 +306,11 @@ def serve(
             oidc=oidc,
         )
         with _extra():
+            from quorate.service.campaign import campaign_of
             from quorate.service.start import begin
             from quorate.service.supervisor import listen, supervise
+        if settings.labels:
+            campaign_of(settings).check()
         taken = listen(settings)
         settings, told = begin(settings, file, demo=demo, reading=_reading(file))
         say([*told, "Ctrl-C stops it"])
@@ -306,6 +357,11 @@ def rebuild(database: DatabaseUrl = None) -> None:
         from quorate.service.mending import mend
     with _root(demo=False) as (root, _):
         say([mend(ServiceSettings(root, database))])
+
+
+def _guidelines_file(root: Path, given: Path | None) -> str:
+    """Where guidelines are kept, as the project's file names it."""
+    return ServiceSettings.guidelines_file if given is None else os.path.relpath(given, root)
 
 
 def _overlaps_of(file: SettingsFile | None) -> Overlaps:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, QuorateError
 from quorate.formats import read
 from quorate.formats.notes import some
 from quorate.formats.repeated import file_per_annotator, texts_by_file
+from quorate.project.tables import with_values
 from quorate.wording import counted
 
-__all__ = ["Draft", "draft_settings_file", "is_named_like_an_input", "patterns_of"]
+__all__ = ["Draft", "draft_settings_file", "is_named_like_an_input", "patterns_of", "settings_text"]
 
 _ENDINGS = (".jsonl", ".json", ".conll", ".csv", ".tsv", ".zip", ".parquet", ".spacy", ".manifest", ".gz", ".qr")
 _NOT_INPUTS = ("consensus", "gold", "review", "known", "checked", "audit", "correct", "adjudicate", "meta")
@@ -68,7 +69,22 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
         seen.append(f"all {len(names):,} have the same texts: each is taken for one annotator's, named by the file")
     elif alike.note:
         seen.append(alike.note)
-    return Draft(_HEAD + _body(patterns_of(names), layers, each_of_one), seen)
+    return Draft(settings_text(patterns_of(names), layers=layers, each_of_one=each_of_one), seen)
+
+
+def settings_text(
+    inputs: Sequence[str],
+    *,
+    layers: bool = False,
+    each_of_one: bool = False,
+    format: str | None = None,
+    serve: Mapping[str, Any] | None = None,
+) -> str:
+    """The text of the file for these inputs; with ``serve``, what the service is told."""
+    text = _HEAD + _body(inputs, layers, each_of_one)
+    if format is not None:
+        text = with_values(text, "aggregate", {"from": format})
+    return text if serve is None else with_values(text, "serve", serve)
 
 
 def _body(inputs: Sequence[str], layers: bool, each_of_one: bool) -> str:

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 import quorate
 from quorate.errors import QuorateError
 from quorate.service.authorising import LIMITS, authorise
+from quorate.service.campaign import LiveSettings
 from quorate.service.database.engine import Database
 from quorate.service.delivering import outgoing_of
 from quorate.service.labels_used import LabelsUsed
@@ -45,12 +46,14 @@ from quorate.service.routes import (
     pages_account,
     pages_annotate,
     pages_audit,
+    pages_campaign,
     pages_oidc,
     pages_people,
     pages_progress,
     pages_review,
     pages_session,
     pages_settings,
+    pages_setup,
     pages_webhooks,
 )
 from quorate.service.routes.moments import day_of
@@ -67,6 +70,8 @@ ROUTERS = (
     pages_progress.router,
     pages_people.router,
     pages_settings.router,
+    pages_setup.router,
+    pages_campaign.router,
     pages_webhooks.router,
     pages_account.router,
     pages_oidc.router,
@@ -106,6 +111,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
         dependencies=[Depends(authorise)],
     )
     app.state.settings, app.state.secret = settings, settings.secret()
+    app.state.live_settings = LiveSettings(settings)
     app.state.limits, app.state.outgoing = RateLimits(LIMITS), outgoing_of(settings)
     app.state.streams = Counter[str]()  # of each person, those that are open
     app.state.provider, app.state.labels_used = provider_of(settings), LabelsUsed()

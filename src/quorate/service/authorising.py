@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
+from quorate.service.campaign import LiveSettings
 from quorate.service.database.engine import Database
 from quorate.service.permissions import BROWSER_ONLY, EVERYBODY, ROUTES
 from quorate.service.problems import InvalidError, NotLoggedInError, RefusedError, StalePageError, TooManyError
@@ -29,7 +30,8 @@ __all__ = ["LIMITS", "UploadRoute", "address_of", "authorise", "take"]
 
 LIMITS = {
     # by address, or by the name that was typed
-    "login": Limit(burst=30, every=4.0),
+    "login": Limit(burst=60, every=4.0),  # a class behind one address begins together
+    "join": Limit(burst=100, every=1.0),  # who has a link, which nobody can guess
     "login-name": Limit(burst=10, every=15.0),
     "open": Limit(burst=600, every=0.1),
     # by person: as much as a fast program needs that works for one
@@ -106,6 +108,7 @@ def _who_asks(request: Request) -> Who | None:
     authorization, cookie = request.headers.get("authorization", ""), request.cookies.get(settings.session_cookie)
     with database.read() as connection:
         who = who_asks(connection, authorization, cookie)
+        request.state.settings = cast(LiveSettings, request.app.state.live_settings).look(connection)
     if who is not None:
         _note_use(request, bearer_of(authorization), cookie)
     return who

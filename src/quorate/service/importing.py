@@ -28,7 +28,7 @@ from quorate.service.people import named
 from quorate.service.problems import OverlapError
 from quorate.wording import in_number
 
-__all__ = ["Imported", "import_corpus"]
+__all__ = ["Imported", "import_at_once", "import_corpus"]
 
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
 _HERE_FOR = (
@@ -89,6 +89,22 @@ def import_corpus(
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
     database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))
+    return Imported(documents, labels, len(people), notes)
+
+
+def import_at_once(
+    connection: Connection, secret: bytes, layers: Layers, *, by: str | None, source: str, rule: OverlapRule
+) -> Imported:
+    """Put documents there in a transaction that does more; those who save meanwhile would wait for all of it."""
+    corpus = layers.corpus
+    notes = _left_out(corpus, purposes_of(connection, corpus.documents), "work")
+    if len(layers) > 1:
+        notes += _overlapping(layers, rule)
+    people = named(connection, secret, corpus.annotators, profiles=corpus.profiles, by=by)
+    together = list(zip(*(each.documents for each in layers.values()), strict=True))
+    documents, labels = _put(connection, together, people, "work", least=None)
+    body = {"source": source, "documents": documents, "labels": labels, "purpose": "work"}
+    append(connection, Kind.IMPORTED, person=by, body=body)
     return Imported(documents, labels, len(people), notes)
 
 

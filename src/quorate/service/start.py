@@ -18,11 +18,13 @@ from quorate.formats.layers import Layers
 from quorate.label_studio.client import client_of
 from quorate.project.settings_file import SettingsFile
 from quorate.project.store import Store
+from quorate.service.campaign import Campaign, campaign_of, change_campaign, read_campaign
 from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import count_documents
 from quorate.service.importing import import_corpus
 from quorate.service.people import Role, find_by_folded_names, knows_secret
+from quorate.service.reach import is_everywhere
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
 from quorate.storage.files.unfinished import sweep
@@ -54,6 +56,7 @@ def begin(
         settings, told = _linked(settings, file)
         _check_secret(settings, database)
         told += _fold_names(settings, database)
+        settings = _settled(settings, database, file)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
@@ -62,6 +65,7 @@ def begin(
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
             told += _take_in(settings, database, file, reading or {})
+        told += _where_from(settings)
         if has_admin:
             return settings, [*told, f"open {settings.address}"]
         token = database.change(_first_link)
@@ -69,6 +73,35 @@ def begin(
         return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
+
+
+def _settled(settings: ServiceSettings, database: Database, file: SettingsFile | None) -> ServiceSettings:
+    """The settings, and the same campaign in the database: what is told at a start stands from then on.
+
+    Where no project's file tells anything, what was told or changed before goes on.
+    """
+
+    def settle(connection: Connection) -> Campaign | None:
+        told, there = campaign_of(settings), read_campaign(connection)
+        if there is None:
+            return None
+        if file is None:
+            told = told.completed(there)
+        change_campaign(connection, there, told, by=None)
+        return told
+
+    campaign = database.change(settle)
+    return settings if campaign is None else campaign.applied_to(settings)
+
+
+def _where_from(settings: ServiceSettings) -> list[str]:
+    """What there is to say of a service that others reach without a proxy."""
+    if not is_everywhere(settings.host) or settings.origin is not None:
+        return []
+    return [
+        f"everybody on this network can open it, on this machine also as http://localhost:{settings.port}",
+        "what they send is not encrypted: beyond a network that you trust, use --origin and a proxy with TLS",
+    ]
 
 
 def _sweep(settings: ServiceSettings) -> None:

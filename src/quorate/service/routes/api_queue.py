@@ -8,6 +8,7 @@ from sqlalchemy import Connection, select
 
 from quorate.active.checks import Turn
 from quorate.service import annotating, queue
+from quorate.service.campaign import last_change
 from quorate.service.database import tables
 from quorate.service.documents import document_record
 from quorate.service.queue import Assignment, Nothing
@@ -34,9 +35,13 @@ class Task(BaseModel):
 
 
 class Next(BaseModel):
-    """The next document, or null and why: ``done``, ``enough`` or ``waits``, and the same in words."""
+    """The next document, or null and why: ``done``, ``enough`` or ``waits``, and the same in words.
+
+    ``campaign`` is the number of the last change of labels and guidelines; 0 if they are as they were at the start.
+    """
 
     document: Task | None
+    campaign: int
     reason: Nothing | None = None
     message: str = ""
 
@@ -62,10 +67,12 @@ def next_document(service: ServiceOf, who: WhoAsks) -> Next:
     found = service.change(
         lambda connection: queue.lease(connection, who.person, settings, secret=secret, looked=looked)
     )
+    campaign = service.read(last_change)
     if isinstance(found, Nothing):
-        return Next(document=None, reason=found, message=found.message)
+        return Next(document=None, campaign=campaign, reason=found, message=found.message)
     suggests = service.settings.suggestions
-    return Next(document=service.read(lambda connection: _task(connection, who.person, found, suggests)))
+    task = service.read(lambda connection: _task(connection, who.person, found, suggests))
+    return Next(document=task, campaign=campaign)
 
 
 @router.post("/release")

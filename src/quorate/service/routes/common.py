@@ -82,7 +82,7 @@ class Service:
 
     def __init__(self, request: Request) -> None:
         self.database = cast(Database, request.app.state.database)
-        self.settings = cast(ServiceSettings, request.app.state.settings)
+        self.settings = cast(ServiceSettings, request.state.settings)  # as they are now
         self.secret = cast(bytes, request.app.state.secret)
         self.slow = cast(SlowWork, request.app.state.slow)
         self._labels_used = cast(LabelsUsed, request.app.state.labels_used)
@@ -95,7 +95,9 @@ class Service:
     @property
     def marking(self) -> dict[str, Any]:
         """What a page needs on which people mark spans: the labels, and which spans may overlap."""
-        return {"labels": self.labels, "overlaps": self.settings.overlaps.allowed.value}
+        keys, colours = self.settings.keys, self.settings.colours
+        labels = [{"name": name, "key": keys.get(name), "colour": colours.get(name)} for name in self.labels]
+        return {"labels": labels, "overlaps": self.settings.overlaps.allowed.value}
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look something up."""

@@ -9,8 +9,10 @@ from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection, select
 
 from quorate.service import annotating
+from quorate.service.campaign import last_change
 from quorate.service.database import tables
 from quorate.service.documents import document_record
+from quorate.service.guidelines import rendered
 from quorate.service.problems import NotFoundError
 from quorate.service.routes.common import ServiceOf, WhoAsks, show
 from quorate.service.routes.moments import minute_of
@@ -23,7 +25,8 @@ _BEGINNING = 80  # characters of a text
 @router.get("/annotate")
 def annotate_page(request: Request, service: ServiceOf) -> HTMLResponse:
     """One document after another."""
-    return show(request, "annotate.html", {"given": service.marking | {"document": None}})
+    given = service.marking | {"document": None, "campaign": service.read(last_change)}
+    return show(request, "annotate.html", {"given": given, "guidelines": rendered(service.settings.guidelines)})
 
 
 @router.get("/annotate/saved")
@@ -69,4 +72,5 @@ def annotate_again_page(request: Request, service: ServiceOf, who: WhoAsks, docu
         return {**place, "spans": said["spans"], "training": False}
 
     found = service.read(given)
-    return show(request, "annotate.html", {"given": service.marking | {"document": found}})
+    shown = service.marking | {"document": found}
+    return show(request, "annotate.html", {"given": shown, "guidelines": rendered(service.settings.guidelines)})

@@ -14,6 +14,7 @@ from quorate.service import people
 from quorate.service.charts import course
 from quorate.service.people import Role
 from quorate.service.people_page import Figures, figures_of
+from quorate.service.problems import RefusedError
 from quorate.service.routes import api_people
 from quorate.service.routes.api_people import Invite, PersonChange
 from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
@@ -33,14 +34,24 @@ def people_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLRespo
 
 @router.post("/people")
 async def invite_from_page(
-    request: Request, service: ServiceOf, who: WhoAsks, role: Annotated[Role, Form()], password: Password = ""
+    request: Request,
+    service: ServiceOf,
+    who: WhoAsks,
+    role: Annotated[Role, Form()],
+    names: Annotated[str, Form(max_length=100_000)] = "",
+    password: Password = "",
 ) -> HTMLResponse:
-    """A link for somebody to join with, shown once."""
+    """A link for somebody to join with; or one for each name, a line each."""
+    listed = [name.strip() for name in names.splitlines() if name.strip()]
     try:
+        if listed:
+            links = await api_people.invite_several(service, who, role, listed, password)
+            return await run_in_threadpool(_everybody, request, service, who, {"links": links, "invited": role})
         made = await api_people.invite_person(service, who, Invite(role=role, own_password=password))
     except QuorateError as error:
-        told = {"message": str(error), "asked": role}
-        return await run_in_threadpool(_everybody, request, service, who, told, 403)
+        told = {"message": str(error), "asked": role, "names": names}
+        status = 403 if isinstance(error, RefusedError) else 422
+        return await run_in_threadpool(_everybody, request, service, who, told, status)
     return await run_in_threadpool(_everybody, request, service, who, {"link": made.url, "invited": role})
 
 
