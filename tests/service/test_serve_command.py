@@ -180,7 +180,7 @@ def test_a_link_of_a_service_that_listens_everywhere_leads_to_the_machine(
         def getsockname(self) -> Any:
             return (self.network, 1)
 
-    monkeypatch.setattr(reach.socket, "socket", Socket)
+    monkeypatch.setattr(socket, "socket", Socket)
     reach.address_of_this_machine.cache_clear()
     assert ServiceSettings(Path("."), host=host).address == "http://10.1.2.3:8787"
     reach.address_of_this_machine.cache_clear()

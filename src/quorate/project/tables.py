@@ -42,8 +42,8 @@ def with_values(text: str, table: str, values: Mapping[str, Any]) -> str:
             changed.append(line)
         elif name in left:
             changed.append(f"{name} = {_literal(left.pop(name))}")
-    blank = len(changed) - len("\n".join(changed).rstrip().splitlines())
-    at = len(changed) - blank
+    said = [n for n, line in enumerate(changed, 1) if line.strip() and not line.lstrip().startswith("#")]
+    at = said[-1] if said else 0
     changed[at:at] = [f"{name} = {_literal(value)}" for name, value in left.items()]
     new = "\n".join([*lines[: start + 1], *changed, *lines[end:]]).rstrip() + "\n"
     _check(text, new, table, values)

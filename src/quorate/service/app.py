@@ -111,7 +111,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
         dependencies=[Depends(authorise)],
     )
     app.state.settings, app.state.secret = settings, settings.secret()
-    app.state.live_settings = LiveSettings(settings)
+    app.state.live_settings = LiveSettings()
     app.state.limits, app.state.outgoing = RateLimits(LIMITS), outgoing_of(settings)
     app.state.streams = Counter[str]()  # of each person, those that are open
     app.state.provider, app.state.labels_used = provider_of(settings), LabelsUsed()

@@ -108,7 +108,7 @@ def _who_asks(request: Request) -> Who | None:
     authorization, cookie = request.headers.get("authorization", ""), request.cookies.get(settings.session_cookie)
     with database.read() as connection:
         who = who_asks(connection, authorization, cookie)
-        request.state.settings = cast(LiveSettings, request.app.state.live_settings).look(connection)
+        request.state.settings = cast(LiveSettings, request.app.state.live_settings).look(connection, settings)
     if who is not None:
         _note_use(request, bearer_of(authorization), cookie)
     return who

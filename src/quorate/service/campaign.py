@@ -208,21 +208,19 @@ def last_change(connection: Connection) -> int:
 
 
 class LiveSettings:
-    """The settings of a service, with the campaign as it stands: looked at with every request, read when it changed."""
+    """What a service was told, with the campaign as it stands: read again when it changed, and not before."""
 
-    def __init__(self, given: ServiceSettings) -> None:
-        self._given = given
-        self._seen: tuple[int | None, ServiceSettings] = (None, given)
+    def __init__(self) -> None:
+        self._seen: tuple[int | None, ServiceSettings, ServiceSettings] | None = None
 
-    def look(self, connection: Connection) -> ServiceSettings:
+    def look(self, connection: Connection, given: ServiceSettings) -> ServiceSettings:
         """The settings now."""
-        event = connection.execute(_LAST_CHANGE).scalar()
-        seen, settings = self._seen
-        if event == seen:
-            return settings
+        event, seen = connection.execute(_LAST_CHANGE).scalar(), self._seen
+        if seen is not None and seen[0] == event and seen[1] is given:
+            return seen[2]
         campaign = read_campaign(connection)
-        settings = self._given if campaign is None else campaign.applied_to(self._given)
-        self._seen = (event, settings)
+        settings = given if campaign is None else campaign.applied_to(given)
+        self._seen = (event, given, settings)
         return settings
 
 

@@ -112,10 +112,10 @@ def stay_in_step(settings: ServiceSettings) -> None:
         )
         for each in given.projects
     ]
-    live = LiveSettings(settings)
+    live = LiveSettings()
     while not stopping.is_set():
         with suppress(BusyError), database.read() as connection:
-            least = live.look(connection).queue.per_document_min
+            least = live.look(connection, settings).queue.per_document_min
         for each in links:
             each.least = least
             each.turn()

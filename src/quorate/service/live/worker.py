@@ -169,11 +169,12 @@ class Follower:
     ) -> None:
         self._looks_ahead, self._look_due, self._look_next = looks_ahead, False, 0.0
         self._looking: Future[tuple[dict[str, Any] | None, float]] | None = None
-        self._live, self._database, self._aside, self._clock = LiveSettings(settings), database, aside, clock
+        self._given, self._database, self._aside, self._clock = settings, database, aside, clock
+        self._live = LiveSettings()
         self._fits = fits
         self._publisher = Publisher(database)
         with database.read() as connection:
-            self._settings = self._live.look(connection)
+            self._settings = self._live.look(connection, self._given)
             self._collected = Collected(self._settings.overlaps)
             self.event = last_event(connection)
             self._collected.read_all(connection)
@@ -244,7 +245,7 @@ class Follower:
 
     def _begin_campaign(self, connection: Connection) -> None:
         """Go on by other settings; where other spans may overlap, everything is laid out anew."""
-        before, self._settings = self._settings, self._live.look(connection)
+        before, self._settings = self._settings, self._live.look(connection, self._given)
         self._rank_due = True
         if before.overlaps != self._settings.overlaps:
             self._collected = Collected(self._settings.overlaps)
