@@ -14,12 +14,12 @@ from sqlalchemy import select
 import quorate
 from quorate.formats import write
 from quorate.project.settings_file import SettingsFile
-from quorate.service import setting_up
 from quorate.service.campaign import SpanType, changes_of, read_campaign
 from quorate.service.database import tables
 from quorate.service.people import Role
 from quorate.service.settings import ServiceSettings
 from quorate.service.start import begin
+from quorate.storage.files import atomic
 from serving import PASSWORD, Team
 
 TEXTS = "\n".join(f"Ada met Ben in Bath on day {day}." for day in range(10))
@@ -207,8 +207,8 @@ def test_a_disk_that_fails_leaves_nothing(team: Team, monkeypatch: pytest.Monkey
             raise OSError("no space left")
         return whole(path, **options)
 
-    whole = setting_up.written_whole
-    monkeypatch.setattr(setting_up, "written_whole", fails)
+    whole = atomic.written_whole
+    monkeypatch.setattr("quorate.service.setting_up.written_whole", fails)
     with pytest.raises(OSError, match="no space left"):
         sent(team)
     monkeypatch.undo()

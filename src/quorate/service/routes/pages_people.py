@@ -144,9 +144,8 @@ def _everybody(
     rows.sort(key=lambda row: (row[0].role is None, -row[1].labels, row[0].name.casefold()))
     roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
     names = {person.id: person.name for person, _ in found}
-    invitations = [
-        (one, names.get(one.person or ""), names.get(one.by or "")) for one in api_people.list_invitations(service, who)
-    ]
+    links = sorted(api_people.list_invitations(service, who), key=lambda one: (not one.name, one.name.casefold()))
+    invitations = [(one, names.get(one.person or ""), names.get(one.by or "")) for one in links]
     told = {"rows": rows, "roles": roles, "invitations": invitations}
     return show(request, "people.html", {**told, **content}, status)
 
