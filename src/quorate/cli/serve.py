@@ -335,8 +335,13 @@ def restore(file: BackupFile, database: DatabaseUrl = None) -> None:
         say([read_backup(ServiceSettings(root, database), file)])
 
 
-@service.command(epilog="Example: quorate service invite --role admin")
+@service.command(
+    epilog="Examples:\n\nquorate service invite --role admin\n\nquorate service invite Ann Ben --role reviewer"
+)
 def invite(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="For whom, a link each; by default, one for anybody.")
+    ] = None,
     role: Annotated[str, typer.Option("--role", help="annotator, reviewer, manager or admin.")] = "annotator",
     host: Host = "127.0.0.1",
     port: Port = 8787,
@@ -345,9 +350,9 @@ def invite(
 ) -> None:
     """Make a link with which somebody can join, once and within a week; also when no admin can log in any more."""
     with _extra():
-        from quorate.service.start import invitation
+        from quorate.service.start import invitations
     with _root(demo=False) as (root, _):
-        say([invitation(ServiceSettings(root, database, host, port, origin), role)])
+        say(invitations(ServiceSettings(root, database, host, port, origin), role, names or []))
 
 
 @service.command(epilog="Example: quorate service rebuild")

@@ -12,11 +12,16 @@ from quorate.service.database import tables
 from quorate.service.documents import SpanRecord
 from quorate.service.events import Kind
 
-__all__ = ["LabelsUsed"]
+__all__ = ["LabelsUsed", "labels_in_use"]
 
 _PAUSE = 3.0  # seconds between two looks
 _AT_ONCE = 100_000  # events or documents of one look
 _KINDS = (Kind.ANNOTATION_SAVED.value, Kind.ANNOTATION_REVISED.value, Kind.REVIEW_DECIDED.value)
+
+
+def labels_in_use(connection: Connection) -> set[str]:
+    """All labels that have been used, as of this transaction."""
+    return LabelsUsed().read_all(connection)
 
 
 class LabelsUsed:
@@ -40,7 +45,16 @@ class LabelsUsed:
                 self._due = self._clock() + _PAUSE
             return tuple(sorted(self._labels))
 
-    def _read(self, connection: Connection) -> None:
+    def read_all(self, connection: Connection) -> set[str]:
+        """The labels until now, none left out."""
+        with self._lock:
+            while self._read(connection):
+                pass
+            return set(self._labels)
+
+    def _read(self, connection: Connection) -> bool:
+        """Read some of what came; whether there was anything."""
+        before = self._event, self._document
         events, documents = tables.events.c, tables.documents.c
         said = select(events.seq, events.body).where(events.seq > self._event, events.kind.in_(_KINDS))
         for row in connection.execute(said.order_by(events.seq).limit(_AT_ONCE)):
@@ -50,6 +64,7 @@ class LabelsUsed:
         for row in connection.execute(known.order_by(documents.number).limit(_AT_ONCE)):
             self._document = row.number
             self._add(row.gold or ())
+        return before != (self._event, self._document)
 
     def _add(self, spans: Iterable[SpanRecord]) -> None:
         self._labels.update(span["label"] for span in spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ from quorate.service.documents import count_documents
 from quorate.service.importing import import_corpus
 from quorate.service.people import Role, find_by_folded_names, knows_secret
 from quorate.service.reach import is_everywhere
-from quorate.service.sessions import invite
+from quorate.service.sessions import invite, invite_by_name
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
 from quorate.storage.files.unfinished import sweep
 from quorate.wording import counted
 
-__all__ = ["begin", "invitation"]
+__all__ = ["begin", "invitations"]
 
 _SYNC = "label-studio sync"  # the command whose options hold here too
 
@@ -157,16 +157,20 @@ def _linked(settings: ServiceSettings, file: SettingsFile | None) -> tuple[Servi
     return replace(settings, label_studio=kept), [f"kept in step with {names}, every {kept.seconds:g} s"]
 
 
-def invitation(settings: ServiceSettings, role: str) -> str:
-    """A link to join with."""
+def invitations(settings: ServiceSettings, role: str, names: Sequence[str] = ()) -> list[str]:
+    """A link to join with; or one for each of several names."""
     if role not in tuple(Role):
         raise SettingsError(f"role {role!r} is not known (one of: {', '.join(Role)})")
     database = Database.open(settings.database)
     try:
-        token = database.change(lambda connection: invite(connection, Role(role)))
+        if not names:
+            token = database.change(lambda connection: invite(connection, Role(role)))
+            return [f"{settings.address}/invite/{token} (once, within a week)"]
+        secret = settings.secret()
+        made = database.change(lambda connection: invite_by_name(connection, secret, names, Role(role)))
     finally:
         database.close()
-    return f"{settings.address}/invite/{token} (once, within a week)"
+    return [f"{name}: {settings.address}/invite/{token} (once, within a week)" for name, token in made.items()]
 
 
 def _take_in(

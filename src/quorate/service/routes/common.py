@@ -90,7 +90,12 @@ class Service:
     @property
     def labels(self) -> tuple[str, ...]:
         """What people choose from: the labels that were given, otherwise those that have been used so far."""
-        return self.settings.labels or self.read(self._labels_used.look)
+        return self.settings.labels or self.labels_used
+
+    @property
+    def labels_used(self) -> tuple[str, ...]:
+        """The labels that have been used so far, but for the last seconds."""
+        return self.read(self._labels_used.look)
 
     @property
     def marking(self) -> dict[str, Any]:

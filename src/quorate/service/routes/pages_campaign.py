@@ -22,7 +22,7 @@ from quorate.service.campaign import (
 from quorate.service.campaign_files import write_campaign
 from quorate.service.database import tables
 from quorate.service.guidelines import rendered
-from quorate.service.labels_used import LabelsUsed
+from quorate.service.labels_used import labels_in_use
 from quorate.service.problems import ConflictError, RequestError
 from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
 from quorate.service.routes.moments import minute_of
@@ -84,11 +84,11 @@ def change_campaign_from_page(
 
 def _check_in_use(connection: Connection, before: Campaign, now: Campaign) -> None:
     """:class:`ConflictError` if a type would go that is in use; where none were given, any that is used was one."""
-    if before.types == now.types:
+    was, left = ({one.name for one in each.types} for each in (before, now))
+    if was == left or (was and was < left):
         return
-    used, left = set(LabelsUsed().look(connection)), {one.name for one in now.types}
-    gone = ({one.name for one in before.types} or used) - left
-    if in_use := sorted(gone & used):
+    used = labels_in_use(connection)
+    if in_use := sorted(((was or used) - left) & used):
         named = ", ".join(in_use)
         raise ConflictError(f"{named}: spans of this type are marked already, so that it stays (add others beside it)")
 
@@ -115,13 +115,13 @@ def _shown(
             "enough": sum(each >= service.settings.queue.per_document_min for each in counts),
             "changes": changes,
             "since": last_change(connection),
-            "used": set(LabelsUsed().look(connection)),
         }
 
-    told = service.read(look)
-    types = campaign.types or tuple(SpanType(name) for name in sorted(told["used"]))
+    told, used = service.read(look), service.labels_used
+    types = campaign.types or tuple(SpanType(name) for name in used)
     told |= {
         "campaign": campaign,
+        "used": used,
         "rows": [*types, SpanType("")],
         "colours": COLOURS,
         "any_word": not service.settings.labels,
