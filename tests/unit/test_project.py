@@ -50,6 +50,7 @@ ROOMS = [
     "datasets",
     "project",
     "service.problems",
+    "service.reach",
     "service.settings",
     "service.database",
     "service",
