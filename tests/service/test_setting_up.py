@@ -16,6 +16,7 @@ from quorate.formats import write
 from quorate.project.settings_file import SettingsFile
 from quorate.service.campaign import SpanType, changes_of, read_campaign
 from quorate.service.database import tables
+from quorate.service.live.worker import Follower
 from quorate.service.people import Role
 from quorate.service.settings import ServiceSettings
 from quorate.service.start import begin
@@ -260,3 +261,26 @@ def test_a_start_without_labels_says_nothing_of_a_campaign(team: Team) -> None:
     settings, _ = begin(team.settings, None)
     assert settings.labels == ("PER", "LOC")
     assert json.loads(json.dumps(settings.keys)) == {"PER": "p"}
+
+
+def test_the_process_that_follows_takes_spans_as_they_may_overlap_from_then_on(team: Team) -> None:
+    follower = Follower(team.settings, team.database)  # which began before there was a campaign
+    assert sent(team, overlaps="nested", per_document_max="2").status_code == 200
+    nested = [{"start": 0, "end": 3, "label": "PER"}, {"start": 0, "end": 11, "label": "LOC"}]
+    for role in (Role.ANNOTATOR, Role.REVIEWER):
+        browser = team.client(role)
+        while (task := browser.post("/api/v1/queue/next").json()["document"]) is not None:
+            save = {"id": f"save-{role.value}-{task['number']}", "document": task["number"], "spans": nested}
+            assert browser.post("/api/v1/annotations", json=save).status_code == 200
+    follower.refit()
+    with team.database.read() as connection:
+        found = connection.execute(select(tables.consensus.c.spans)).scalars().all()
+    marked = [{(span["start"], span["end"], span["label"]) for span in spans} for spans in found]
+    assert marked == [{(0, 3, "PER"), (0, 11, "LOC")}] * 10
+
+
+def test_a_paste_that_is_too_long_is_told_to_come_as_a_file(team: Team) -> None:
+    answer = sent(team, [("files", ("a.txt", b"One."))], texts="Ada sang in Bath. " * 80_000)
+    assert answer.status_code == 400
+    assert "upload it as a file" in answer.text
+    assert texts_of(team) == {}

@@ -171,5 +171,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     known = cast(HTTPException, error)
     code = {404: "not-found", 405: "not-allowed"}.get(known.status_code, "bad-request")
-    message = {404: "there is nothing here", 405: "not by this method"}.get(known.status_code, str(known.detail))
+    told = {404: "there is nothing here", 405: "not by this method"}
+    message = told.get(known.status_code, str(known.detail))
+    if message.startswith("Part exceeded"):  # as the parser of forms says it
+        message = "a text of more than 1 MB is too long for a form (upload it as a file)"
     return _answer(request, known.status_code, code, message)

@@ -188,7 +188,8 @@ def _told(before: Campaign, now: Campaign) -> list[str]:
     if before.guidelines != now.guidelines:
         told.append("guidelines")
     if (before.per_document_min, before.per_document_max) != (now.per_document_min, now.per_document_max):
-        told.append(f"{now.per_document_min} to {now.per_document_max} annotators of a document")
+        least, most = now.per_document_min, now.per_document_max
+        told.append(f"{most if least == most else f'{least} to {most}'} annotators of a document")
     if before.overlaps != now.overlaps:
         told.append(f"overlaps: {now.overlaps.value}")
     return told or ["order of the types"]
