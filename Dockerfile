@@ -1,10 +1,10 @@
 # docker build -t quorate . && docker run -p 8787:8787 -v quorate:/project quorate
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml hatch_build.py README.md LICENSE ./
-COPY native native
-COPY src src
-RUN python -m venv /opt/quorate && /opt/quorate/bin/pip install --no-cache-dir '.[serve]'
+COPY README.md ./
+COPY packages packages
+RUN python -m venv /opt/quorate && \
+    /opt/quorate/bin/pip install --no-cache-dir ./packages/quorate ./packages/quorate-serve
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 quorate && install -d -o quorate /project

@@ -107,6 +107,17 @@ def rows() -> list[Row]:
     ]
 
 
+def rows_asked(given: Namespace) -> list[Row]:
+    """The rows that a command line asks for, of crowds that are there."""
+    return [
+        row
+        for row in rows()
+        if (given.test or not row.held_back)
+        and (given.rows in row.name or given.rows == row.kind)
+        and (DATA / f"{row.file}.jsonl.gz").exists()
+    ]
+
+
 class Figures(NamedTuple):
     """One method on one row: points of F1, nats, errors of confidence, seconds of the whole fit on one core."""
 
@@ -173,13 +184,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", metavar="PAGE")
     parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    wanted = [
-        row
-        for row in rows()
-        if (given.test or not row.held_back)
-        and (given.rows in row.name or given.rows == row.kind)
-        and (DATA / f"{row.file}.jsonl.gz").exists()
-    ]
+    wanted = rows_asked(given)
     table = measured(variants(given), wanted, given.processes)
     if given.against:
         earlier = json.loads(Path(given.against).read_text(encoding="utf-8"))
@@ -197,7 +202,8 @@ def main() -> None:
 
 _HEAD = """# Every crowd with gold
 
-*Written by `python benchmarks/crowds.py -o docs/crowds.md`: the only page with figures of accuracy.*
+*Written by `python benchmarks/crowds.py -o docs/crowds.md`: figures of accuracy stand here alone. How audits hold is
+[a page of its own](coverage.md).*
 
 Each method is fitted to all documents of a crowd without gold; strict F1 is in points. The crowds are those of people,
 of systems and language models, and of labelling rules that the tests use where they are beside the checkout.

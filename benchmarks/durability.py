@@ -25,10 +25,11 @@ import numpy as np
 
 import options
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "packages" / "quorate" / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "packages" / "quorate-serve" / "tests"))
 from killing import LABELS, Kept, Served, Writer, kept_of, serving, writers_of
-from quorate.service.database.engine import Database
-from quorate.service.settings import ServiceSettings
+from quorate_serve.database.engine import Database
+from quorate_serve.settings import ServiceSettings
 from serving import PostgresServer, free_port, postgres_server
 
 DOCUMENTS = 200

@@ -40,7 +40,7 @@ def compare() -> None:
         import pandas as pd
         from crowdkit.aggregation import MACE, DawidSkene, MajorityVote
     except ImportError:
-        sys.exit("crowd-kit is not installed (pip install -e '.[dev]')")
+        sys.exit("crowd-kit is not installed (pip install -e './packages/quorate[dev]')")
     warnings.simplefilter("ignore")
     corpus = quorate.read(DATA)
     frame = pd.DataFrame(

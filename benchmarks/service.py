@@ -36,19 +36,19 @@ import options
 import quorate
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.formats import write
-from quorate.service.database import tables
-from quorate.service.database.engine import Database
-from quorate.service.documents import add_document, spans_of_tags
-from quorate.service.exporting import annotations_of
-from quorate.service.importing import import_corpus
-from quorate.service.live.collected import Collected, Entry
-from quorate.service.live.fitting import combine, fit, rows_of
-from quorate.service.live.summary import summary_of
-from quorate.service.live.worker import Follower
-from quorate.service.people import Role, add_person
-from quorate.service.sessions import make_token
-from quorate.service.settings import ServiceSettings
-from quorate.service.supervisor import listen, supervise
+from quorate_serve.database import tables
+from quorate_serve.database.engine import Database
+from quorate_serve.documents import add_document, spans_of_tags
+from quorate_serve.exporting import annotations_of
+from quorate_serve.importing import import_corpus
+from quorate_serve.live.collected import Collected, Entry
+from quorate_serve.live.fitting import combine, fit, rows_of
+from quorate_serve.live.summary import summary_of
+from quorate_serve.live.worker import Follower
+from quorate_serve.people import Role, add_person
+from quorate_serve.sessions import make_token
+from quorate_serve.settings import ServiceSettings
+from quorate_serve.supervisor import listen, supervise
 
 CROWD = core.DATA / "ner.jsonl.gz"
 PARTS = ("live", "replay", "large")

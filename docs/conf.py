@@ -12,7 +12,8 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "src"), str(HERE / "_site")]
+PACKAGES = HERE.parent / "packages"
+sys.path[:0] = [str(PACKAGES / "quorate" / "src"), str(PACKAGES / "quorate-serve" / "src"), str(HERE / "_site")]
 
 import quorate  # noqa: E402  (the checkout, not what may be installed)
 

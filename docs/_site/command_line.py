@@ -50,7 +50,8 @@ class CommandLine(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Parsed as if it stood on the page, which is read at every build, as the program may have changed."""
         self.env.note_reread()
-        root = typer.main.get_command(program)
+        root: Any = typer.main.get_command(program)
+        root.add_others()  # the commands of the service
         text = "\n".join(markdown(name, command) for name, command in commands(root))
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
