@@ -361,7 +361,8 @@ class Person:
 class Invitation:
     """A link that nobody has used yet: for somebody new with a role, or for a new password of a ``person``.
 
-    ``by`` is who made it; nobody, if it was made on the command line.
+    ``by`` is who made it; nobody, if it was made on the command line. ``name`` is whom it was made for, if it was made
+    for anybody by name; ``url`` is ``None`` where it was shown once.
     """
 
     id: str
@@ -370,6 +371,8 @@ class Invitation:
     created: float
     until: float
     by: str | None = None
+    name: str = ""
+    url: str | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import quorate
 from quorate.audit import sentences
 from quorate.errors import QuorateError
 from quorate_serve.authorising import LIMITS, authorise
+from quorate_serve.campaign import LiveSettings
 from quorate_serve.database.engine import Database
 from quorate_serve.delivering import outgoing_of
 from quorate_serve.labels_used import LabelsUsed
@@ -46,12 +47,14 @@ from quorate_serve.routes import (
     pages_account,
     pages_annotate,
     pages_audit,
+    pages_campaign,
     pages_oidc,
     pages_people,
     pages_progress,
     pages_review,
     pages_session,
     pages_settings,
+    pages_setup,
     pages_webhooks,
 )
 from quorate_serve.routes.moments import day_of
@@ -66,6 +69,8 @@ ROUTERS = (
     pages_progress.router,
     pages_people.router,
     pages_settings.router,
+    pages_setup.router,
+    pages_campaign.router,
     pages_webhooks.router,
     pages_account.router,
     pages_oidc.router,
@@ -105,6 +110,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
         dependencies=[Depends(authorise)],
     )
     app.state.settings, app.state.secret = settings, settings.secret()
+    app.state.live_settings = LiveSettings()
     app.state.limits, app.state.outgoing = RateLimits(LIMITS), outgoing_of(settings)
     app.state.streams = Counter[str]()  # of each person, those that are open
     app.state.provider, app.state.labels_used = provider_of(settings), LabelsUsed()
@@ -164,5 +170,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     known = cast(HTTPException, error)
     code = {404: "not-found", 405: "not-allowed"}.get(known.status_code, "bad-request")
-    message = {404: "there is nothing here", 405: "not by this method"}.get(known.status_code, str(known.detail))
+    told = {404: "there is nothing here", 405: "not by this method"}
+    message = told.get(known.status_code, str(known.detail))
+    if message.startswith("Part exceeded"):  # as the parser of forms says it
+        message = "a text of more than 1 MB is too long for a form (upload it as a file)"
     return _answer(request, known.status_code, code, message)

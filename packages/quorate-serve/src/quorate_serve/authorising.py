@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
+from quorate_serve.campaign import LiveSettings
 from quorate_serve.database.engine import Database
 from quorate_serve.permissions import BROWSER_ONLY, EVERYBODY, ROUTES
 from quorate_serve.problems import InvalidError, NotLoggedInError, RefusedError, StalePageError, TooManyError
@@ -27,7 +28,8 @@ from quorate_serve.settings import ServiceSettings
 
 LIMITS = {
     # by address, or by the name that was typed
-    "login": Limit(burst=30, every=4.0),
+    "login": Limit(burst=60, every=4.0),  # a class behind one address begins together
+    "join": Limit(burst=100, every=1.0),  # who has a link, which nobody can guess
     "login-name": Limit(burst=10, every=15.0),
     "open": Limit(burst=600, every=0.1),
     # by person: as much as a fast program needs that works for one
@@ -104,6 +106,7 @@ def _who_asks(request: Request) -> Who | None:
     authorization, cookie = request.headers.get("authorization", ""), request.cookies.get(settings.session_cookie)
     with database.read() as connection:
         who = who_asks(connection, authorization, cookie)
+        request.state.settings = cast(LiveSettings, request.app.state.live_settings).look(connection, settings)
     if who is not None:
         _note_use(request, bearer_of(authorization), cookie)
     return who

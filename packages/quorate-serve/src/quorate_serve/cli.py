@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +17,11 @@ from quorate.cli.common import app as quorate_app
 from quorate.cli.options import takes_groups
 from quorate.cli.project_options import options_of
 from quorate.corpus.overlaps import MOST_DEEP, OverlapRule, Overlaps
+from quorate.corpus.profiles import read_map
 from quorate.errors import SettingsError
 from quorate.limits import size_named
 from quorate.project.settings_file import SettingsFile, find
-from quorate_serve.settings import FitSettings, QueueSettings, ReviewSettings, ServiceSettings
+from quorate_serve.settings import COLOURS, FitSettings, QueueSettings, ReviewSettings, ServiceSettings
 
 app = typer.Typer()
 service = typer.Typer(no_args_is_help=True, help="Look after what 'quorate serve' keeps: backups, links, rebuilding.")
@@ -78,6 +80,52 @@ class _Queue:
         queue = QueueSettings(**asdict(self))
         queue.check()
         return queue
+
+
+@dataclass(frozen=True)
+class _Marking:
+    """What people mark, and how."""
+
+    labels: Annotated[
+        str | None, typer.Option("--labels", help="The labels to choose from (PER,LOC); by default, those used so far.")
+    ] = None
+    keys: Annotated[
+        str | None, typer.Option("--keys", metavar="LABEL=KEY,…", help="Keys that mark labels, where not 1, 2, 3.")
+    ] = None
+    colours: Annotated[
+        str | None,
+        typer.Option("--colours", metavar="LABEL=COLOUR,…", help=f"Colours of labels: {', '.join(COLOURS)}."),
+    ] = None
+    guidelines: Annotated[
+        Path | None, typer.Option("--guidelines", metavar="FILE", help="How to mark, in Markdown, for annotators.")
+    ] = None
+
+    def settings(self, root: Path) -> dict[str, Any]:
+        """These, as the settings of a service in the folder have them."""
+        found = {
+            "labels": labels_in(self.labels or ""),
+            "keys": _by_label(self.keys),
+            "colours": _by_label(self.colours),
+        }
+        if self.guidelines is None:
+            return found
+        from quorate.project.texts import read_guidelines
+
+        where = os.path.relpath(self.guidelines, root)  # as the project's file names it
+        return {**found, "guidelines": read_guidelines(self.guidelines), "guidelines_file": where}
+
+
+def labels_in(given: str) -> tuple[str, ...]:
+    """The labels of a list with commas.
+
+    >>> labels_in("PER, LOC")
+    ('PER', 'LOC')
+    """
+    return tuple(label.strip() for label in given.split(",") if label.strip())
+
+
+def _by_label(given: str | None) -> dict[str, str]:
+    return {} if given is None else {name: value for name, value in read_map(given).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -210,9 +258,6 @@ def serve(
     port: Port = 8787,
     origin: Origin = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve a sample project, which is gone afterwards.")] = False,
-    labels: Annotated[
-        str | None, typer.Option("--labels", help="The labels to choose from (PER,LOC); by default, those used so far.")
-    ] = None,
     suggestions: Annotated[
         bool,
         typer.Option("--suggestions", help="Show annotators the consensus first, which influences them."),
@@ -229,6 +274,7 @@ def serve(
         int, typer.Option("--token-days", min=1, max=365, help="Days that a token for a program is good for, at most.")
     ] = 90,
     *,
+    marking: _Marking,
     queue: _Queue,
     overlapping: _Overlapping,
     fits: _Fits,
@@ -244,7 +290,7 @@ def serve(
             host,
             port,
             origin,
-            labels=tuple(label.strip() for label in (labels or "").split(",") if label.strip()),
+            **marking.settings(root),
             suggestions=suggestions,
             blind=blind,
             queue=queue.settings(),
@@ -255,9 +301,12 @@ def serve(
             webhook_hosts=tuple(webhook_host or ()),
             oidc=login.settings(),
         )
+        from quorate_serve.campaign import campaign_of
         from quorate_serve.start import begin
         from quorate_serve.supervisor import listen, supervise
 
+        if settings.labels:
+            campaign_of(settings).check()
         taken = listen(settings)
         settings, lines = begin(settings, file, demo=demo, reading=_reading(file))
         say([*lines, "Ctrl-C stops it"])
@@ -282,8 +331,13 @@ def restore(file: BackupFile, database: DatabaseUrl = None) -> None:
         say([read_backup(ServiceSettings(root, database), file)])
 
 
-@service.command(epilog="Example: quorate service invite --role admin")
+@service.command(
+    epilog="Examples:\n\nquorate service invite --role admin\n\nquorate service invite Ann Ben --role reviewer"
+)
 def invite(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="For whom, a link each; by default, one for anybody.")
+    ] = None,
     role: Annotated[str, typer.Option("--role", help="annotator, reviewer, manager or admin.")] = "annotator",
     host: Host = "127.0.0.1",
     port: Port = 8787,
@@ -291,10 +345,10 @@ def invite(
     database: DatabaseUrl = None,
 ) -> None:
     """Make a link with which somebody can join, once and within a week; also when no admin can log in any more."""
-    from quorate_serve.start import invitation
+    from quorate_serve.start import invitations
 
     with _root(demo=False) as (root, _):
-        say([invitation(ServiceSettings(root, database, host, port, origin), role)])
+        say(invitations(ServiceSettings(root, database, host, port, origin), role, names or []))
 
 
 @service.command(epilog="Example: quorate service rebuild")

@@ -38,6 +38,7 @@ class Kind(StrEnum):
     IMPORTED = "import"
     EXPORTED = "export"
     AUDIT_PLANNED = "audit.planned"
+    CAMPAIGN_CHANGED = "campaign.changed"
     PERSON_ADDED = "person.added"
     PERSON_CHANGED = "person.changed"
     PERSON_ERASED = "person.erased"

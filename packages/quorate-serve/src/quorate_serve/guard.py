@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
+from quorate_serve.reach import is_everywhere, names_of_this_machine
 from quorate_serve.security_headers import guarded
 from quorate_serve.settings import ServiceSettings
 
@@ -18,19 +19,27 @@ _AROUND_A_FILE = 1 << 20  # what a form has beyond the file in it
 def guard(app: ASGIApp, settings: ServiceSettings) -> ASGIApp:
     """An application behind all that every answer and every request goes through."""
     upload = settings.upload_limit + _AROUND_A_FILE
-    larger = {"/api/v1/import": upload, "/settings/import": upload, "/api/v1/documents": _MOST_TEXTS}
-    return guarded(app, hosts=hosts_of(settings), most=_MOST, larger=larger, https=settings.is_https)
+    larger = {"/api/v1/import": upload, "/settings/import": upload, "/setup": upload, "/api/v1/documents": _MOST_TEXTS}
+    return guarded(
+        app,
+        hosts=hosts_of(settings),
+        addresses=is_everywhere(settings.host),
+        most=_MOST,
+        larger=larger,
+        https=settings.is_https,
+    )
 
 
 def hosts_of(settings: ServiceSettings) -> set[str]:
-    """The names under which browsers may ask for the service.
+    """The names under which browsers may ask for the service; one that listens everywhere has those of the machine.
 
     >>> from pathlib import Path
     >>> sorted(hosts_of(ServiceSettings(Path("."), origin="https://labels.example.org")))
     ['127.0.0.1', '::1', 'labels.example.org', 'localhost']
     """
     origin = urlsplit(settings.origin or "").hostname
-    return {settings.host, "localhost", "127.0.0.1", "::1", *([origin] if origin else [])}
+    own = names_of_this_machine() if is_everywhere(settings.host) else ()
+    return {settings.host, "localhost", "127.0.0.1", "::1", *own, *([origin] if origin else [])}
 
 
 def local_path(then: str) -> str:

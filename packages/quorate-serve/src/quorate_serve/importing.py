@@ -78,6 +78,22 @@ def import_corpus(
     return Imported(documents, labels, len(people), list(notes))
 
 
+def import_at_once(
+    connection: Connection, secret: bytes, layers: Layers, *, by: str | None, source: str, rule: OverlapRule
+) -> Imported:
+    """Put documents there in a transaction that does more; those who save meanwhile would wait for all of it."""
+    corpus = layers.corpus
+    notes = _left_out(corpus, purposes_of(connection, corpus.documents), "work")
+    if len(layers) > 1:
+        notes += _overlapping(layers, rule)
+    people = named(connection, secret, corpus.annotators, profiles=corpus.profiles, by=by)
+    together = list(zip(*(each.documents for each in layers.values()), strict=True))
+    documents, labels = _put(connection, together, people, "work", least=None)
+    body = {"source": source, "documents": documents, "labels": labels, "purpose": "work"}
+    append(connection, Kind.IMPORTED, person=by, body=body)
+    return Imported(documents, labels, len(people), list(notes))
+
+
 def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[str, ...]:
     """What is to be said of documents that are not what the file is imported for, or not of use for it."""
     other = Counter(there[document.id] for document in corpus if there.get(document.id, purpose) != purpose)

@@ -24,6 +24,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -45,13 +46,14 @@ from quorate.label_studio.client import Client, FaultError, client_of
 from quorate.label_studio.sync import LEAST_CHANGE, apply_predictions, controls_of, pull, same_regions, show_version
 from quorate.project.settings_file import LabelStudioProject
 from quorate_serve.annotating import import_annotation, withdraw
+from quorate_serve.campaign import LiveSettings
 from quorate_serve.consensus_file import consensus_version
 from quorate_serve.database import tables
 from quorate_serve.database.engine import Database
 from quorate_serve.documents import SpanRecord, add_document, document_record, overlap_in, spans_of_layers
 from quorate_serve.events import Kind, append, last_event
 from quorate_serve.people import named
-from quorate_serve.problems import InvalidError
+from quorate_serve.problems import BusyError, InvalidError
 from quorate_serve.settings import ServiceSettings
 
 _VERSION = f"{OWN_PREFIX} service"
@@ -91,7 +93,7 @@ def stay_in_step(settings: ServiceSettings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     database = Database.open(settings.database)
-    given = settings.label_studio
+    given, least = settings.label_studio, settings.queue.per_document_min
 
     def pause(seconds: float) -> None:
         stopping.wait(seconds)
@@ -103,13 +105,17 @@ def stay_in_step(settings: ServiceSettings) -> None:
             database,
             settings.secret(),
             given.least_change,
-            least=settings.queue.per_document_min,
+            least=least,
             limit=settings.overlaps.limit,
         )
         for each in given.projects
     ]
+    live = LiveSettings()
     while not stopping.is_set():
+        with suppress(BusyError), database.read() as connection:
+            least = live.look(connection, settings).queue.per_document_min
         for each in links:
+            each.least = least
             each.turn()
         stopping.wait(given.seconds)
     os._exit(0)  # a request that is under way is not waited for
@@ -130,7 +136,7 @@ class InStep:
         limit: int = OverlapRule().limit,
     ) -> None:
         self._client, self._number, self._database, self._secret = client, project.number, database, secret
-        self._least_change, self._tell, self._least = least_change, tell, least
+        self._least_change, self._tell, self.least = least_change, tell, least
         self._most = OverlapRule(Overlaps.ANY, limit)
         self._name = f"Label Studio {project.url} (project {project.number})"
         place = f"{project.url.rstrip('/')} {project.number}"
@@ -242,7 +248,7 @@ class InStep:
         numbers: dict[str, tuple[int, Document]] = {}
         new, labels, notes, there = 0, 0, list(layers.corpus.notes), set[tuple[int, str]]()
 
-        how: dict[str, Any] = {"client": self._source, "least": self._least}
+        how: dict[str, Any] = {"client": self._source, "least": self.least}
 
         def put(connection: Connection, some: Sequence[Document]) -> tuple[int, int]:
             added = changed = 0

@@ -17,6 +17,11 @@ _AT_ONCE = 100_000  # events or documents of one look
 _KINDS = (Kind.ANNOTATION_SAVED.value, Kind.ANNOTATION_REVISED.value, Kind.REVIEW_DECIDED.value)
 
 
+def labels_in_use(connection: Connection) -> set[str]:
+    """All labels that have been used, as of this transaction."""
+    return LabelsUsed().read_all(connection)
+
+
 class LabelsUsed:
     """Labels of annotations that were imported or saved, of reviews and of gold, and so of any consensus on them.
 
@@ -38,7 +43,16 @@ class LabelsUsed:
                 self._due = self._clock() + _PAUSE
             return tuple(sorted(self._labels))
 
-    def _read(self, connection: Connection) -> None:
+    def read_all(self, connection: Connection) -> set[str]:
+        """The labels until now, none left out."""
+        with self._lock:
+            while self._read(connection):
+                pass
+            return set(self._labels)
+
+    def _read(self, connection: Connection) -> bool:
+        """Read some of what came; whether there was anything."""
+        before = self._event, self._document
         events, documents = tables.events.c, tables.documents.c
         saved = select(events.seq, events.body).where(events.seq > self._event, events.kind.in_(_KINDS))
         for row in connection.execute(saved.order_by(events.seq).limit(_AT_ONCE)):
@@ -48,6 +62,7 @@ class LabelsUsed:
         for row in connection.execute(known.order_by(documents.number).limit(_AT_ONCE)):
             self._document = row.number
             self._add(row.gold or ())
+        return before != (self._event, self._document)
 
     def _add(self, spans: Iterable[SpanRecord]) -> None:
         self._labels.update(span["label"] for span in spans)

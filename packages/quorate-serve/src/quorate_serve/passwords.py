@@ -119,7 +119,7 @@ def _forget(connection: Connection, now: float) -> None:
 class SlowWork:
     """Runs what takes long a few at a time, in threads of its own, so that nothing else waits for it."""
 
-    def __init__(self, at_once: int = 2, waiting: int = 32) -> None:
+    def __init__(self, at_once: int = 2, waiting: int = 100) -> None:
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="quorate-slow")
         self._most, self._now = at_once + waiting, 0
 

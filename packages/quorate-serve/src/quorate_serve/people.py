@@ -31,6 +31,7 @@ __all__ = [
     "PersonKind",
     "Role",
     "add_person",
+    "called",
     "change_person",
     "check_not_erased",
     "digest",
@@ -161,12 +162,7 @@ def add_person(
     others are called what files call them.
     """
     kind = PersonKind.PERSON if profile is None else profile.kind
-    name = name.strip()
-    has_control = any(unicodedata.category(each) == "Cc" for each in name)
-    if role is not None:
-        name = unicodedata.normalize("NFC", " ".join(_INVISIBLE.sub("", name).split()))
-    if not name or len(name) > _LONGEST_NAME or has_control:
-        raise InvalidError(f"a name has 1 to {_LONGEST_NAME} characters, and no control characters")
+    name = called(name, logs_in=role is not None)
     login = login or digest(secret, name)
     if connection.execute(select(tables.people.c.id).where(tables.people.c.login == login)).first():
         raise ConflictError(f"there is a {name!r} already (take another name)")
@@ -191,6 +187,21 @@ def add_person(
     body = {"person": person, "role": None if role is None else role.value, "kind": kind.value}
     append(connection, Kind.PERSON_ADDED, person=by or person, body=body)
     return person
+
+
+def called(name: str, *, logs_in: bool = True) -> str:
+    """A name as it is kept; :class:`InvalidError` if it is none. Whoever logs in has one that shows all that it has.
+
+    >>> called("Ada   Lovelace ")
+    'Ada Lovelace'
+    """
+    name = name.strip()
+    has_control = any(unicodedata.category(each) == "Cc" for each in name)
+    if logs_in:
+        name = unicodedata.normalize("NFC", " ".join(_INVISIBLE.sub("", name).split()))
+    if not name or len(name) > _LONGEST_NAME or has_control:
+        raise InvalidError(f"a name has 1 to {_LONGEST_NAME} characters, and no control characters")
+    return name
 
 
 def set_password(connection: Connection, person: str, password_hash: str) -> None:

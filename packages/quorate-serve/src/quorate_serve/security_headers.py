@@ -6,6 +6,7 @@ These stand outside of the application (:func:`guarded`), so that they hold for 
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 from collections.abc import Collection, Mapping
 
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quorate.limits import size_in_words
 from quorate_serve import patience
+from quorate_serve.reach import is_address
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -28,13 +30,36 @@ _ALWAYS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _A_YEAR = "max-age=31536000"
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>Not done – quorate</title>
+</head>
+<body>
+  <main>
+    <h1>Not done</h1>
+    <p>{message}</p>
+  </main>
+</body>
+</html>
+"""
 
 
 def guarded(
-    app: ASGIApp, *, hosts: Collection[str], most: int, larger: Mapping[str, int] | None = None, https: bool = False
+    app: ASGIApp,
+    *,
+    hosts: Collection[str],
+    most: int,
+    larger: Mapping[str, int] | None = None,
+    https: bool = False,
+    addresses: bool = False,
 ) -> ASGIApp:
     """An application behind all that is here."""
-    return SecurityHeaders(AllowedHosts(BodyLimit(app, most=most, larger=larger), hosts=hosts), https=https)
+    limited = BodyLimit(app, most=most, larger=larger)
+    return SecurityHeaders(AllowedHosts(limited, hosts=hosts, addresses=addresses), https=https)
 
 
 class SecurityHeaders:
@@ -69,17 +94,18 @@ class SecurityHeaders:
 class AllowedHosts:
     """Refuses requests for hosts by another name: links in mails and redirects are made of the name that was asked for.
 
-    A name is allowed with any port. An IPv6 address is listed without its brackets.
+    A name is allowed with any port. An IPv6 address is listed without its brackets. ``addresses``: any address will do,
+    as only names can be had by somebody else and led here.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
-        self._app, self._hosts = app, {host.lower() for host in hosts}
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], addresses: bool = False) -> None:
+        self._app, self._hosts, self._addresses = app, {host.lower() for host in hosts}, addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse the host."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif [_name(host) for host in Headers(scope=scope).getlist("host")] not in ([host] for host in self._hosts):
+        elif not self._is_allowed([_name(host) for host in Headers(scope=scope).getlist("host")]):
             await _refuse(
                 scope,
                 send,
@@ -89,6 +115,9 @@ class AllowedHosts:
             )
         else:
             await self._app(scope, receive, send)
+
+    def _is_allowed(self, asked: list[str]) -> bool:
+        return len(asked) == 1 and (asked[0] in self._hosts or (self._addresses and is_address(asked[0])))
 
 
 class TooLargeError(Exception):
@@ -163,11 +192,14 @@ def _name(host: str) -> str:
 
 
 async def _refuse(scope: Scope, send: Send, status: int, code: str, message: str) -> None:
-    """Answer with an error in the one shape that errors have."""
+    """Answer with an error in the one shape that errors have, or to a browser with a page."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    body = json.dumps({"error": {"code": code, "message": message}}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if "text/html" in Headers(scope=scope).get("accept", ""):  # a browser, in which a person looks
+        kind, body = b"text/html; charset=utf-8", _PAGE.format(message=html.escape(message)).encode()
+    else:
+        kind, body = b"application/json", json.dumps({"error": {"code": code, "message": message}}).encode()
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
     await send({"type": "http.response.body", "body": body})

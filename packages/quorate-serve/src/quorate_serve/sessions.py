@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import hmac
+import json
 import secrets
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from cryptography.fernet import Fernet, InvalidToken
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from quorate_serve import answers
 from quorate_serve.database import tables
-from quorate_serve.people import Role
-from quorate_serve.problems import InvalidError, NotFoundError
+from quorate_serve.people import Role, called, digest
+from quorate_serve.problems import ConflictError, InvalidError, NotFoundError
 
 _TOKEN = "qt_"
 _INVITATION_DAYS = 7
@@ -45,10 +49,30 @@ class Who(NamedTuple):
 
 
 class Invitation(NamedTuple):
-    """What an invitation is for: a new account with a role, or a new password of somebody who is here."""
+    """What an invitation is for: a new account with a role, or a new password of somebody who is here.
+
+    ``name`` is that of whom it was made for, if it was made for anybody by name.
+    """
 
     role: Role
     person: str | None
+    name: str = ""
+
+
+class OpenInvitation(NamedTuple):
+    """A link that nobody has used yet: what it is for, who made it, until when; its ``id`` is not what opens it.
+
+    ``token`` is what opens it, where that may be shown again.
+    """
+
+    id: str
+    role: Role
+    person: str | None
+    by: str | None
+    created: float
+    until: float
+    name: str = ""
+    token: str = ""
 
 
 def _digest(token: str) -> str:
@@ -146,23 +170,72 @@ def note_use(connection: Connection, token: str) -> None:
     connection.execute(update(tables.tokens).where(tables.tokens.c.digest == _digest(token)).values(used=time.time()))
 
 
-def invite(connection: Connection, role: Role, person: str | None = None, *, by: str | None = None) -> str:
-    """A secret for a link, good once within a week, as long as whoever made it is here in the role that they have."""
+def invite(
+    connection: Connection,
+    role: Role,
+    person: str | None = None,
+    *,
+    by: str | None = None,
+    name: str = "",
+    secret: bytes = b"",
+) -> str:
+    """A secret for a link, good once within a week, as long as whoever made it is here in the role that they have.
+
+    One by ``name`` is kept under the service's ``secret``, so that it can be shown again; but for managers and admins,
+    whose links take a password to make, and so are shown once.
+    """
     token, now = secrets.token_urlsafe(24), time.time()
+    table = tables.invitations
+    connection.execute(update(table).where(table.c.until < now).values(sealed=None))  # nobody needs their names now
+    kept = {"name": name, "token": "" if role.may(Role.MANAGER) else token}
     connection.execute(
-        insert(tables.invitations).values(
+        insert(table).values(
             digest=_digest(token),
             role=role.value,
             person=person,
             by=by,
             created=now,
             until=now + 86_400 * _INVITATION_DAYS,
+            sealed=_sealing(secret).encrypt(json.dumps(kept).encode()) if name else None,
         )
     )
     return token
 
 
-def find_invitation(connection: Connection, token: str) -> Invitation:
+def invite_by_name(
+    connection: Connection, secret: bytes, names: Sequence[str], role: Role, *, by: str | None = None
+) -> dict[str, str]:
+    """Secrets for links, one for each name; :class:`ConflictError` if somebody is here, or invited, by one of them."""
+    invited = {digest(secret, one.name) for one in open_invitations(connection, secret) if one.name}
+    found: dict[str, str] = {}
+    for given in names:
+        name = called(given)
+        login = digest(secret, name)
+        if login in invited:
+            raise ConflictError(f"{name!r} is invited already, or is in the list twice (take another name)")
+        if connection.execute(select(tables.people.c.id).where(tables.people.c.login == login)).first():
+            raise ConflictError(f"there is a {name!r} already (take another name)")
+        invited.add(login)
+        found[name] = invite(connection, role, by=by, name=name, secret=secret)
+    return found
+
+
+def _sealing(secret: bytes) -> Fernet:
+    """What names in invitations are kept under: a key of its own out of the service's."""
+    return Fernet(base64.urlsafe_b64encode(hmac.digest(secret, b"quorate: names in invitations", "sha256")))
+
+
+def _unsealed(secret: bytes, sealed: bytes | None) -> dict[str, str]:
+    if sealed is None or not secret:
+        return {"name": "", "token": ""}
+    try:
+        kept: dict[str, str] = json.loads(_sealing(secret).decrypt(sealed))
+    except InvalidToken:  # of a service that had another secret
+        return {"name": "", "token": ""}
+    return kept
+
+
+def find_invitation(connection: Connection, token: str, secret: bytes = b"") -> Invitation:
     """What a link is for; :class:`NotFoundError` if it is not, or no longer, good."""
     row = connection.execute(
         select(tables.invitations).where(
@@ -173,7 +246,7 @@ def find_invitation(connection: Connection, token: str) -> Invitation:
     ).one_or_none()
     if row is None:
         raise NotFoundError("this link has been used, or is too old (ask for another)")
-    return Invitation(Role(row.role), row.person)
+    return Invitation(Role(row.role), row.person, _unsealed(secret, row.sealed)["name"])
 
 
 def use_invitation(connection: Connection, token: str) -> None:
@@ -181,20 +254,30 @@ def use_invitation(connection: Connection, token: str) -> None:
     found = connection.execute(
         update(tables.invitations)
         .where(tables.invitations.c.digest == _digest(token), tables.invitations.c.used.is_(None))
-        .values(used=time.time())
+        .values(used=time.time(), sealed=None)
     )
     if not found.rowcount:
         raise NotFoundError("this link has been used (ask for another)")
 
 
-def open_invitations(connection: Connection) -> list[answers.Invitation]:
-    """The links that are good still, the newest first."""
+def open_invitations(connection: Connection, secret: bytes = b"") -> list[OpenInvitation]:
+    """The links that are good still, the newest first; by name with the service's ``secret``."""
     table = tables.invitations.c
-    query = select(table.digest, table.role, table.person, table.by, table.created, table.until).where(
-        table.used.is_(None), table.until > time.time()
-    )
+    columns = (table.digest, table.role, table.person, table.by, table.created, table.until, table.sealed)
+    query = select(*columns).where(table.used.is_(None), table.until > time.time())
     rows = connection.execute(query.order_by(table.created.desc(), table.digest))
-    return [answers.Invitation(row.digest[:_ID], row.role, row.person, row.created, row.until, row.by) for row in rows]
+    return [
+        OpenInvitation(
+            row.digest[:_ID],
+            Role(row.role),
+            row.person,
+            row.by,
+            row.created,
+            row.until,
+            **_unsealed(secret, row.sealed),
+        )
+        for row in rows
+    ]
 
 
 def revoke_invitation(connection: Connection, id: str) -> None:

@@ -11,6 +11,10 @@ from pathlib import Path
 from quorate.corpus.overlaps import OverlapRule
 from quorate.errors import SettingsError
 from quorate.project.settings_file import LabelStudioProject
+from quorate_serve.reach import address_of_this_machine, is_everywhere
+
+COLOURS = ("blue", "orange", "green", "pink", "cyan", "red", "olive", "violet")
+"""The colours that labels can have, each readable on light and on dark; those of ``--t0`` to ``--t7`` in base.css."""
 
 _FOLDER = Path(".quorate", "serve")
 _SECRET_VARIABLE = "QUORATE_SECRET"
@@ -121,12 +125,13 @@ class LabelStudioSettings:
 class ServiceSettings:
     """All that the processes of a service are told.
 
-    ``labels`` are those that people choose from; ``suggestions`` shows them the consensus as they annotate, which
-    sways them, and is off; ``blind`` hides it from reviewers until they have looked. ``overlaps`` says which spans of
-    one annotator may overlap, and ``fits`` when a fit is stopped. ``origin`` is the address
-    that browsers use, if a proxy stands before the service. A session ends ``session_hours`` after the login, or
-    ``idle_hours`` after the last request; a token ``token_days`` after it was made, or earlier. ``oidc`` has the
-    options of the provider of logins, if there is one.
+    ``labels`` are those that people choose from, some with a key and a colour of their own; ``guidelines`` say in
+    Markdown how to mark them, and are kept in ``guidelines_file``, a path in the project. ``suggestions`` shows them
+    the consensus as they annotate, which sways them, and is off; ``blind`` hides it from reviewers until they have
+    looked. ``overlaps`` says which spans of one annotator may overlap, and ``fits`` when a fit is stopped. ``origin``
+    is the address that browsers use, if a proxy stands before the service. A session ends ``session_hours`` after the
+    login, or ``idle_hours`` after the last request; a token ``token_days`` after it was made, or earlier. ``oidc`` has
+    the options of the provider of logins, if there is one.
 
     >>> ServiceSettings(Path("project")).database
     'sqlite:///project/.quorate/serve/service.db'
@@ -138,6 +143,10 @@ class ServiceSettings:
     port: int = 8787
     origin: str | None = None
     labels: tuple[str, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
+    colours: Mapping[str, str] = field(default_factory=dict)
+    guidelines: str = ""
+    guidelines_file: str = "guidelines.md"
     suggestions: bool = False
     blind: bool = True
     queue: QueueSettings = field(default_factory=QueueSettings)
@@ -170,7 +179,7 @@ class ServiceSettings:
     @property
     def address(self) -> str:
         """Where browsers find the service."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # which listen, and lead nowhere
+        host = address_of_this_machine(self.host) if is_everywhere(self.host) else self.host
         host = f"[{host}]" if ":" in host else host
         return (self.origin or f"http://{host}:{self.port}").rstrip("/")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,14 @@ from quorate.project.settings_file import SettingsFile
 from quorate.project.store import Store
 from quorate.storage.files.unfinished import sweep
 from quorate.wording import counted
+from quorate_serve.campaign import Campaign, campaign_of, change_campaign, read_campaign
 from quorate_serve.database import tables
 from quorate_serve.database.engine import Database
 from quorate_serve.documents import count_documents
 from quorate_serve.importing import import_corpus
 from quorate_serve.people import Role, find_by_folded_names, knows_secret
-from quorate_serve.sessions import invite
+from quorate_serve.reach import is_everywhere
+from quorate_serve.sessions import invite, invite_by_name
 from quorate_serve.settings import LabelStudioSettings, ServiceSettings
 
 _SYNC = "label-studio sync"  # the command whose options hold here too
@@ -52,6 +54,7 @@ def begin(
         settings, lines = _linked(settings, file)
         _check_secret(settings, database)
         lines += _fold_names(settings, database)
+        settings = _settled(settings, database, file)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
@@ -60,6 +63,7 @@ def begin(
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
             lines += _take_in(settings, database, file, reading or {})
+        lines += _where_from(settings)
         if has_admin:
             return settings, [*lines, f"open {settings.address}"]
         token = database.change(_first_link)
@@ -67,6 +71,35 @@ def begin(
         return settings, [*lines, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
+
+
+def _settled(settings: ServiceSettings, database: Database, file: SettingsFile | None) -> ServiceSettings:
+    """The settings, and the same campaign in the database: what is told at a start stands from then on.
+
+    Where no project's file tells anything, what was told or changed before goes on.
+    """
+
+    def settle(connection: Connection) -> Campaign | None:
+        given, there = campaign_of(settings), read_campaign(connection)
+        if there is None:
+            return None
+        if file is None:
+            given = given.completed(there)
+        change_campaign(connection, there, given, by=None)
+        return given
+
+    campaign = database.change(settle)
+    return settings if campaign is None else campaign.applied_to(settings)
+
+
+def _where_from(settings: ServiceSettings) -> list[str]:
+    """What there is to say of a service that others reach without a proxy."""
+    if not is_everywhere(settings.host) or settings.origin is not None:
+        return []
+    return [
+        f"everybody on this network can open it, on this machine also as http://localhost:{settings.port}",
+        "what they send is not encrypted: beyond a network that you trust, use --origin and a proxy with TLS",
+    ]
 
 
 def _sweep(settings: ServiceSettings) -> None:
@@ -122,16 +155,20 @@ def _linked(settings: ServiceSettings, file: SettingsFile | None) -> tuple[Servi
     return replace(settings, label_studio=kept), [f"kept in step with {names}, every {kept.seconds:g} s"]
 
 
-def invitation(settings: ServiceSettings, role: str) -> str:
-    """A link to join with."""
+def invitations(settings: ServiceSettings, role: str, names: Sequence[str] = ()) -> list[str]:
+    """A link to join with; or one for each of several names."""
     if role not in tuple(Role):
         raise SettingsError(f"role {role!r} is not known (one of: {', '.join(Role)})")
     database = Database.open(settings.database)
     try:
-        token = database.change(lambda connection: invite(connection, Role(role)))
+        if not names:
+            token = database.change(lambda connection: invite(connection, Role(role)))
+            return [f"{settings.address}/invite/{token} (once, within a week)"]
+        secret = settings.secret()
+        made = database.change(lambda connection: invite_by_name(connection, secret, names, Role(role)))
     finally:
         database.close()
-    return f"{settings.address}/invite/{token} (once, within a week)"
+    return [f"{name}: {settings.address}/invite/{token} (once, within a week)" for name, token in made.items()]
 
 
 def _take_in(

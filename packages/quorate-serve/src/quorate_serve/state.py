@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Table, bindparam, delete, update
+from sqlalchemy import Connection, Executable, Table, bindparam, delete, insert, update
 
 from quorate_serve.database import tables
 from quorate_serve.database.engine import upsert
 from quorate_serve.events import Event, Kind, append, events_after
 
-STANDS = (tables.current_annotations, tables.assignments, tables.reviews, tables.review_leases)
+STANDS = (tables.current_annotations, tables.assignments, tables.reviews, tables.review_leases, tables.campaign)
 """The tables of what stands now."""
 
 _KEYS = ("document", "person")
@@ -117,6 +117,11 @@ def _review_withdrawn(connection: Connection, event: Event) -> None:
     _remove(connection, tables.reviews, event)
 
 
+def _campaign_changed(connection: Connection, event: Event) -> None:
+    connection.execute(delete(tables.campaign))
+    connection.execute(insert(tables.campaign).values(event=event.seq, body=dict(event.body)))
+
+
 def _key(event: Event) -> dict[str, Any]:
     return {"document": event.document, "person": event.person}
 
@@ -147,4 +152,5 @@ _EFFECTS: dict[Kind, Callable[[Connection, Event], None]] = {
     Kind.REVIEW_REVEALED: _review_revealed,
     Kind.REVIEW_DECIDED: _review_decided,
     Kind.REVIEW_WITHDRAWN: _review_withdrawn,
+    Kind.CAMPAIGN_CHANGED: _campaign_changed,
 }

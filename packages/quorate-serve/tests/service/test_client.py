@@ -181,6 +181,9 @@ def test_people_and_their_tokens(team: Team) -> None:
         assert (again.person, new.person, new.role) == (me.id, None, "reviewer")
         admin.revoke_invitation(again.id)
         assert [one.id for one in admin.invitations()] == [new.id]
+        assert (new.name, new.url) == ("", None)
+        url = admin.invite(name="Ann")
+        assert [(one.name, one.url) for one in admin.invitations() if one.name] == [("Ann", url)]
         give_password(team, Role.ANNOTATOR)
         annotator = client_of(team, Role.ANNOTATOR)  # as the new password ended the token before
         with pytest.raises(NotAllowedError, match="a token is not enough for this"):

@@ -41,7 +41,7 @@ def test_the_entry_point_is_the_app() -> None:
 
 
 def test_the_help_lists_the_commands_and_loads_nothing_of_the_service(tmp_path: Path) -> None:
-    light = {"quorate_serve", "quorate_serve.cli", "quorate_serve.settings"}
+    light = {"quorate_serve", "quorate_serve.cli", "quorate_serve.reach", "quorate_serve.settings"}
     assert loaded_by(tmp_path, "--help") == light
     assert loaded_by(tmp_path, "serve", "--help") == light
 

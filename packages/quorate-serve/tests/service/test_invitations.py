@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
+import pytest
 from sqlalchemy import update
+from typer.testing import CliRunner
 
+from quorate.cli import app
 from quorate_serve import sessions
 from quorate_serve.database import tables
 from quorate_serve.people import Role
@@ -71,3 +75,11 @@ def test_on_the_page_a_link_is_revoked_by_a_button(team: Team) -> None:
     assert manager.post(action, follow_redirects=False).status_code == 303
     assert "Links that are open: 1" in manager.get("/people").text
     assert team.client().get(f"/invite/{token}").status_code == 404
+
+
+def test_links_by_name_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["service", "invite", "Ann", "Ben", "--role", "reviewer"])
+    assert [name in done.output for name in ("Ann: http", "Ben: http")] == [True, True]
+    again = CliRunner().invoke(app, ["service", "invite", "ann"])
+    assert "invited already" in str(again.exception)

@@ -43,7 +43,7 @@ def span(label: str) -> dict[str, Any]:
 def offered(browser: TestClient, page: str) -> list[str]:
     found = re.search(r'id="given">(.*?)</script>', browser.get(page).text)
     assert found is not None
-    return list(json.loads(found[1])["labels"])
+    return [one["name"] for one in json.loads(found[1])["labels"]]
 
 
 def test_a_label_that_is_new_is_taken_and_offered_without_a_restart(free: Team) -> None:

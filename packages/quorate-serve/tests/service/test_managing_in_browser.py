@@ -50,6 +50,7 @@ def _set_up(team: Team, connection: Connection, document: int) -> None:
     id, _ = delivering.add_webhook(connection, team.settings.secret(), "https://example.com/", [])
     delivering.enqueue(connection, EventType.TEST, {"webhook": id}, webhook=id)
     sessions.invite(connection, Role.REVIEWER)
+    sessions.invite_by_name(connection, team.settings.secret(), ["Zoë"], Role.ANNOTATOR)
     body = {"spans": [], "accepted": True, "adjudicates": False, "version": None, "disputed": False}
     record(connection, Kind.REVIEW_DECIDED, person=team.ids[Role.REVIEWER], document=document, body=body)
 
@@ -62,6 +63,8 @@ PAGES = [
     ("/audit", Role.MANAGER),
     ("/audit/check", Role.REVIEWER),
     ("/settings", Role.MANAGER),
+    ("/settings/campaign", Role.MANAGER),
+    ("/guidelines", Role.ANNOTATOR),
     ("/webhooks", Role.MANAGER),
     ("/review/decided", Role.REVIEWER),
     ("/account", Role.ANNOTATOR),
@@ -109,8 +112,8 @@ def test_progress_follows_without_a_reload(site: Team, visit: Open) -> None:
 def test_an_invitation_is_copied(site: Team, visit: Open) -> None:
     page = visit(site, Role.MANAGER, "/people", permissions=["clipboard-read", "clipboard-write"])
     page.get_by_label("Invite somebody as").select_option("reviewer")
-    page.get_by_role("button", name="Make a link").click()
-    page.get_by_role("button", name="Copy").click()
+    page.get_by_role("button", name="Make links").click()
+    page.get_by_role("button", name="Copy", exact=True).click()
     page.get_by_role("button", name="Copied").wait_for()
     link = page.evaluate("navigator.clipboard.readText()")
     assert link == page.locator("#link").inner_text()

@@ -33,7 +33,9 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> ServiceSettings:
     before, after = create_engine(on_sqlite.database), create_engine(settings.database)
     with before.connect() as given, after.begin() as taken:
         for table in metadata.sorted_tables:
-            columns = [column for column in table.columns if column.name != "by"]
+            if table.name == "campaign":  # which is newer
+                continue
+            columns = [column for column in table.columns if column.name not in ("by", "sealed")]
             if rows := [dict(row) for row in given.execute(select(*columns)).mappings()]:
                 taken.execute(insert(table), rows)
     before.dispose()

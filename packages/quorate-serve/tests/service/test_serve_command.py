@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from sqlalchemy import delete, func, select
@@ -26,7 +26,7 @@ from quorate.corpus.profiles import Profile
 from quorate.errors import InputError, SettingsError
 from quorate.formats import write
 from quorate.project.settings_file import SettingsFile
-from quorate_serve import supervisor
+from quorate_serve import reach, supervisor
 from quorate_serve.cli import _reading
 from quorate_serve.database import tables
 from quorate_serve.database.engine import Database
@@ -159,9 +159,35 @@ def test_the_folder_of_a_service_is_nobody_elses_and_not_for_git(tmp_path: Path)
     assert (settings.folder / ".gitignore").read_text() == "*\n"
 
 
-@pytest.mark.parametrize(("host", "address"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("10.0.0.5", "10.0.0.5")])
-def test_a_link_leads_somewhere(host: str, address: str) -> None:
+@pytest.mark.parametrize(("host", "address"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("10.0.0.5", "10.0.0.5")])
+def test_a_link_leads_to_where_it_listens(host: str, address: str) -> None:
     assert ServiceSettings(Path("."), host=host).address == f"http://{address}:8787"
+
+
+@pytest.mark.parametrize(("host", "loopback"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
+def test_a_link_of_a_service_that_listens_everywhere_leads_to_the_machine(
+    monkeypatch: pytest.MonkeyPatch, host: str, loopback: str
+) -> None:
+    class Socket(socket.socket):
+        """Of a machine that has an address on a network, or none."""
+
+        network: ClassVar[str | None] = "10.1.2.3"
+
+        def connect(self, place: Any) -> None:
+            if self.network is None:
+                raise OSError("no route")
+
+        def getsockname(self) -> Any:
+            return (self.network, 1)
+
+    monkeypatch.setattr(socket, "socket", Socket)
+    reach.address_of_this_machine.cache_clear()
+    assert ServiceSettings(Path("."), host=host).address == "http://10.1.2.3:8787"
+    reach.address_of_this_machine.cache_clear()
+    Socket.network = None
+    shown = f"[{loopback}]" if ":" in loopback else loopback
+    assert ServiceSettings(Path("."), host=host).address == f"http://{shown}:8787"
+    reach.address_of_this_machine.cache_clear()
 
 
 def test_a_file_that_is_for_the_service_alone(tmp_path: Path) -> None:

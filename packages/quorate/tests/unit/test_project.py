@@ -56,6 +56,7 @@ ROOMS = [
     "cli",
     "__main__",
     "quorate_serve.problems",
+    "quorate_serve.reach",
     "quorate_serve.settings",
     "quorate_serve.database",
     "quorate_serve",

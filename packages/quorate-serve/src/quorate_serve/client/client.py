@@ -272,9 +272,12 @@ class Client(Connection):
         """Make it impossible to tell who somebody was; their labels stay, under an id that says nothing."""
         return self._ask(Person, "POST", f"{_person(id)}/erase")
 
-    def invite(self, role: RoleName = "annotator", *, password: str = "") -> str:
-        """A link for somebody to join with, good once within a week; your ``password`` for managers and admins."""
-        return self._ask_again(dict[str, str], "POST", "/invitations", password, {"role": role})["url"]
+    def invite(self, role: RoleName = "annotator", *, name: str = "", password: str = "") -> str:
+        """A link for somebody to join with, good once within a week; your ``password`` for managers and admins.
+
+        With a ``name``, :meth:`invitations` tells whom it is for.
+        """
+        return self._ask_again(dict[str, str], "POST", "/invitations", password, {"role": role, "name": name})["url"]
 
     def invite_again(self, id: str, *, password: str = "") -> str:
         """A link for somebody who is here to choose a new password; your ``password`` for managers and admins."""

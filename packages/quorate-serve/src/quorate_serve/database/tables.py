@@ -127,6 +127,13 @@ assignments = Table(
     Index("ix_assignments_state", "state", "until"),
 )
 
+campaign = Table(
+    "campaign",
+    metadata,
+    Column("event", _Number, ForeignKey("events.seq"), primary_key=True),  # the last change: there is one row, or none
+    Column("body", JSON, nullable=False),
+)
+
 reviews = Table(
     "reviews",
     metadata,
@@ -231,6 +238,7 @@ invitations = Table(
     Column("created", Float, nullable=False),
     Column("until", Float, nullable=False),
     Column("used", Float),
+    Column("sealed", LargeBinary),  # for whom it is, and what opens it where that may be shown; under the service's key
 )
 
 webhooks = Table(

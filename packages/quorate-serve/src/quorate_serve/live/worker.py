@@ -27,6 +27,7 @@ from quorate.corpus.tags import OUTSIDE
 from quorate.errors import QuorateError
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.layers import Layers
+from quorate_serve.campaign import LiveSettings
 from quorate_serve.database.engine import Database
 from quorate_serve.delivering import Courier, outgoing_of
 from quorate_serve.events import Event, Kind, events_after, last_event
@@ -166,11 +167,13 @@ class Follower:
     ) -> None:
         self._looks_ahead, self._look_due, self._look_next = looks_ahead, False, 0.0
         self._looking: Future[tuple[dict[str, Any] | None, float]] | None = None
-        self._settings, self._database, self._aside, self._clock = settings, database, aside, clock
+        self._given, self._database, self._aside, self._clock = settings, database, aside, clock
+        self._live = LiveSettings()
         self._fits = fits
         self._publisher = Publisher(database)
-        self._collected = Collected(settings.overlaps)
         with database.read() as connection:
+            self._settings = self._live.look(connection, self._given)
+            self._collected = Collected(self._settings.overlaps)
             self.event = last_event(connection)
             self._collected.read_all(connection)
         self._model: LayeredModel | None = None
@@ -217,6 +220,8 @@ class Follower:
 
     def _read(self, connection: Connection, events: list[Event]) -> None:
         kinds = {event.kind for event in events}
+        if Kind.CAMPAIGN_CHANGED in kinds:
+            self._begin_campaign(connection)
         about = [event for event in events if event.kind in (*_ABOUT_LABELS, *_ABOUT_DECISIONS)]
         numbers = {event.document for event in about if event.document is not None}
         before = {number: self._collected.entries.get(number) for number in numbers}
@@ -235,6 +240,15 @@ class Follower:
         must = must or bool(lost) or any(_took_back(before[n], self._collected.entries[n]) for n in numbers)
         if about or must:
             self._pace.happened(len(about), must=must)
+
+    def _begin_campaign(self, connection: Connection) -> None:
+        """Go on by other settings; where other spans may overlap, everything is laid out anew."""
+        before, self._settings = self._settings, self._live.look(connection, self._given)
+        self._rank_due = True
+        if before.overlaps != self._settings.overlaps:
+            self._collected = Collected(self._settings.overlaps)
+            self._collected.read_all(connection)
+            self._pace.happened(0, must=True)
 
     def _begin_fit(self, aside: Aside) -> bool:
         if self._fit is not None or self._outgoing is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -23,6 +23,7 @@ from quorate_serve.routes.reauthentication import reauthenticated
 from quorate_serve.sessions import Who
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
+_MOST_TOGETHER = 500  # links that are made at once
 Password = Annotated[str, Field(max_length=1_000, repr=False, description="Your own, again, where that is needed.")]
 
 
@@ -43,11 +44,12 @@ class Invite(BaseModel):
     model_config = ConfigDict(extra="forbid")
     role: Role = Role.ANNOTATOR
     person: str | None = None
+    name: Annotated[str, Field(max_length=1_000, description="Of somebody new, to know the link by.")] = ""
     own_password: Password = ""
 
 
 class InvitationOut(BaseModel):
-    """A link that is good once, within a week. It is shown once."""
+    """A link that is good once, within a week. It is shown once, unless it is an annotator's or reviewer's by name."""
 
     url: str
 
@@ -148,16 +150,49 @@ async def invite_person(service: ServiceOf, who: WhoAsks, given: Invite) -> Invi
     def work(connection: Connection) -> str:
         confirm(connection)
         _check_unchanged(look(connection), role)
+        if given.person is None and given.name.strip():
+            made = sessions.invite_by_name(connection, service.secret, [given.name], role, by=who.person)
+            return next(iter(made.values()))
         return sessions.invite(connection, role, given.person, by=who.person)
 
-    return InvitationOut(url=f"{service.settings.address}/invite/{await service.changed(work)}")
+    return InvitationOut(url=_url(service, await service.changed(work)))
+
+
+async def invite_several(service: Service, who: Who, role: Role, names: Sequence[str], password: str) -> dict[str, str]:
+    """Links for people to join with, by name; all of them, or an error and none."""
+    if len(names) > _MOST_TOGETHER:
+        raise InvalidError(f"{len(names)} names are too many at once (give {_MOST_TOGETHER} at most)")
+    if not _may_make(who, role):
+        raise RefusedError(f"only admins invite {role.value}s")
+    confirm = await _confirmed(service, who, role, password)
+
+    def work(connection: Connection) -> dict[str, str]:
+        confirm(connection)
+        if people.find_person(connection, who.person).role is not who.role:
+            raise RefusedError("your role was changed a moment ago (load the page again)")
+        return sessions.invite_by_name(connection, service.secret, names, role, by=who.person)
+
+    return {name: _url(service, token) for name, token in (await service.changed(work)).items()}
 
 
 @router.get("/invitations")
 def list_invitations(service: ServiceOf, who: WhoAsks) -> list[Invitation]:
     """The links that are open, the newest first: those that you could make yourself."""
-    found = service.read(sessions.open_invitations)
-    return [one for one in found if _may_make(who, Role(one.role))]
+    found = service.read(lambda connection: sessions.open_invitations(connection, service.secret))
+    return [
+        Invitation(
+            one.id,
+            one.role.value,
+            one.person,
+            one.created,
+            one.until,
+            one.by,
+            one.name,
+            url=_url(service, one.token) if one.token else None,
+        )
+        for one in found
+        if _may_make(who, one.role)
+    ]
 
 
 @router.delete("/invitations/{id}", status_code=204)
@@ -212,6 +247,10 @@ async def _confirmed(service: Service, who: Who, role: Role | None, password: st
     if who.csrf is None:
         raise RefusedError("a token is not enough to make managers and admins (log in, and use the page People)")
     return await reauthenticated(service, who, password)
+
+
+def _url(service: Service, token: str) -> str:
+    return f"{service.settings.address}/invite/{token}"
 
 
 def _check_unchanged(role: Role | None, before: Role | None) -> None:

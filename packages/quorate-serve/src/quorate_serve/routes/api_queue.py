@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from quorate.active.checks import Turn
 from quorate_serve import annotating, queue
 from quorate_serve.answers import Span, Task
+from quorate_serve.campaign import last_change
 from quorate_serve.database import tables
 from quorate_serve.documents import content_of, document_record
 from quorate_serve.queue import Assignment, Nothing
@@ -19,9 +20,13 @@ router = APIRouter(prefix="/api/v1/queue", tags=["queue"])
 
 
 class Next(BaseModel):
-    """The next document, or null and why: ``done``, ``enough`` or ``waits``, and the same in words."""
+    """The next document, or null and why: ``done``, ``enough`` or ``waits``, and the same in words.
+
+    ``campaign`` is the number of the last change of labels and guidelines; 0 if they are as they were at the start.
+    """
 
     document: Task | None
+    campaign: int
     reason: Nothing | None = None
     message: str = ""
 
@@ -47,10 +52,12 @@ def next_document(service: ServiceOf, who: WhoAsks) -> Next:
     found = service.change(
         lambda connection: queue.lease(connection, who.person, settings, secret=secret, looked=looked)
     )
+    campaign = service.read(last_change)
     if isinstance(found, Nothing):
-        return Next(document=None, reason=found, message=found.message)
+        return Next(document=None, campaign=campaign, reason=found, message=found.message)
     suggests = service.settings.suggestions
-    return Next(document=service.read(lambda connection: _task(connection, who.person, found, suggests)))
+    task = service.read(lambda connection: _task(connection, who.person, found, suggests))
+    return Next(document=task, campaign=campaign)
 
 
 @router.post("/release")

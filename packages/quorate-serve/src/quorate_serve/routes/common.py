@@ -64,7 +64,7 @@ class Service:
 
     def __init__(self, request: Request) -> None:
         self.database = cast(Database, request.app.state.database)
-        self.settings = cast(ServiceSettings, request.app.state.settings)
+        self.settings = cast(ServiceSettings, request.state.settings)  # as they are now
         self.secret = cast(bytes, request.app.state.secret)
         self.slow = cast(SlowWork, request.app.state.slow)
         self._labels_used = cast(LabelsUsed, request.app.state.labels_used)
@@ -72,12 +72,19 @@ class Service:
     @property
     def labels(self) -> tuple[str, ...]:
         """What people choose from: the labels that were given, otherwise those that have been used so far."""
-        return self.settings.labels or self.read(self._labels_used.look)
+        return self.settings.labels or self.labels_used
+
+    @property
+    def labels_used(self) -> tuple[str, ...]:
+        """The labels that have been used so far, but for the last seconds."""
+        return self.read(self._labels_used.look)
 
     @property
     def marking(self) -> dict[str, Any]:
         """What a page needs on which people mark spans: the labels, and which spans may overlap."""
-        return {"labels": self.labels, "overlaps": self.settings.overlaps.allowed.value}
+        keys, colours = self.settings.keys, self.settings.colours
+        labels = [{"name": name, "key": keys.get(name), "colour": colours.get(name)} for name in self.labels]
+        return {"labels": labels, "overlaps": self.settings.overlaps.allowed.value}
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look something up."""

@@ -9,8 +9,10 @@ from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection
 
 from quorate_serve import annotating
+from quorate_serve.campaign import last_change
 from quorate_serve.database import tables
 from quorate_serve.documents import document_record
+from quorate_serve.guidelines import rendered
 from quorate_serve.problems import NotFoundError
 from quorate_serve.routes.common import ServiceOf, WhoAsks, last_first, show
 
@@ -20,7 +22,8 @@ router = APIRouter(include_in_schema=False)
 @router.get("/annotate")
 def annotate_page(request: Request, service: ServiceOf) -> HTMLResponse:
     """One document after another."""
-    return show(request, "annotate.html", {"given": service.marking | {"document": None}})
+    given = service.marking | {"document": None, "campaign": service.read(last_change)}
+    return show(request, "annotate.html", {"given": given, "guidelines": rendered(service.settings.guidelines)})
 
 
 @router.get("/annotate/saved")
@@ -47,4 +50,5 @@ def annotate_again_page(request: Request, service: ServiceOf, who: WhoAsks, docu
         return {**place, "spans": own["spans"], "training": False}
 
     found = service.read(given)
-    return show(request, "annotate.html", {"given": service.marking | {"document": found}})
+    shown = service.marking | {"document": found}
+    return show(request, "annotate.html", {"given": shown, "guidelines": rendered(service.settings.guidelines)})

@@ -15,6 +15,7 @@ from quorate_serve import people
 from quorate_serve.charts import course
 from quorate_serve.people import Role
 from quorate_serve.people_page import Figures, figures_of
+from quorate_serve.problems import RefusedError
 from quorate_serve.routes import api_people
 from quorate_serve.routes.api_people import Invite, PersonChange
 from quorate_serve.routes.common import Service, ServiceOf, WhoAsks, show
@@ -33,14 +34,24 @@ def people_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLRespo
 
 @router.post("/people")
 async def invite_from_page(
-    request: Request, service: ServiceOf, who: WhoAsks, role: Annotated[Role, Form()], password: Password = ""
+    request: Request,
+    service: ServiceOf,
+    who: WhoAsks,
+    role: Annotated[Role, Form()],
+    names: Annotated[str, Form(max_length=100_000)] = "",
+    password: Password = "",
 ) -> HTMLResponse:
-    """A link for somebody to join with, shown once."""
+    """A link for somebody to join with; or one for each name, a line each."""
+    listed = [name.strip() for name in names.splitlines() if name.strip()]
     try:
+        if listed:
+            links = await api_people.invite_several(service, who, role, listed, password)
+            return await run_in_threadpool(_everybody, request, service, who, {"links": links, "invited": role})
         made = await api_people.invite_person(service, who, Invite(role=role, own_password=password))
     except QuorateError as error:
-        values = {"message": str(error), "asked": role}
-        return await run_in_threadpool(_everybody, request, service, who, values, 403)
+        values = {"message": str(error), "asked": role, "names": names}
+        status = 403 if isinstance(error, RefusedError) else 422
+        return await run_in_threadpool(_everybody, request, service, who, values, status)
     return await run_in_threadpool(_everybody, request, service, who, {"link": made.url, "invited": role})
 
 
@@ -133,9 +144,8 @@ def _everybody(
     rows.sort(key=lambda row: (row[0].role is None, -row[1].labels, row[0].name.casefold()))
     roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
     names = {person.id: person.name for person, _ in found}
-    invitations = [
-        (one, names.get(one.person or ""), names.get(one.by or "")) for one in api_people.list_invitations(service, who)
-    ]
+    links = sorted(api_people.list_invitations(service, who), key=lambda one: (not one.name, one.name.casefold()))
+    invitations = [(one, names.get(one.person or ""), names.get(one.by or "")) for one in links]
     values = {"rows": rows, "roles": roles, "invitations": invitations}
     return show(request, "people.html", {**values, **content}, status)
 

@@ -12,16 +12,20 @@ from starlette.concurrency import run_in_threadpool
 from quorate_serve import passwords, people, sessions
 from quorate_serve.authorising import address_of, take
 from quorate_serve.guard import local_path
-from quorate_serve.problems import ConflictError, InvalidError, RefusedError
-from quorate_serve.routes.common import Service, ServiceOf, show
+from quorate_serve.people import Role
+from quorate_serve.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+from quorate_serve.routes.common import Service, ServiceOf, WhoAsks, show
 from quorate_serve.sessions import Invitation
+from quorate_serve.setting_up import is_to_be_set_up
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
-def home(request: Request) -> Response:
-    """The first page of whoever is logged in."""
+def home(request: Request, service: ServiceOf, who: WhoAsks) -> Response:
+    """The first page of whoever is logged in; for managers, as long as there is no campaign, the one to begin it."""
+    if who.role.may(Role.MANAGER) and service.read(lambda connection: is_to_be_set_up(connection, service.settings)):
+        return RedirectResponse("/setup", 303)
     return show(request, "home.html", {})
 
 
@@ -65,8 +69,8 @@ def logout(request: Request, service: ServiceOf) -> Response:
 @router.get("/invite/{token}")
 def invitation_page(request: Request, service: ServiceOf, token: str) -> HTMLResponse:
     """What an invitation leads to: choose a name and a password."""
-    invitation = service.read(lambda connection: sessions.find_invitation(connection, token))
-    return show(request, "invitation.html", {"invitation": invitation, "token": token})
+    invitation = service.read(lambda connection: sessions.find_invitation(connection, token, service.secret))
+    return show(request, "invitation.html", {"invitation": invitation, "token": token, "name": invitation.name})
 
 
 @router.post("/invite/{token}")
@@ -78,12 +82,16 @@ async def invitation(
     name: Annotated[str, Form(max_length=1_000)] = "",
 ) -> Response:
     """Join, or choose a new password."""
-    take(request, "login", address_of(request))
 
     def look() -> Invitation:
         return service.read(lambda connection: sessions.find_invitation(connection, token))
 
-    found = await run_in_threadpool(look)
+    try:
+        found = await run_in_threadpool(look)
+    except NotFoundError:  # by somebody who guesses, say
+        take(request, "login", address_of(request))
+        raise
+    take(request, "join", address_of(request))
     try:
         kept = await service.slow.run(passwords.hashed, password)
 

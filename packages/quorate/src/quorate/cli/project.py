@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from quorate.cli.project_audits import tells_version_audited
 from quorate.cli.project_run import Outcome, Project
 from quorate.cli.summaries import Summary
 from quorate.cli.tables import print_json
+from quorate.corpus.overlaps import Overlaps
 from quorate.errors import InputError, SettingsError
 from quorate.limits import size_in_words
 from quorate.project.diff import Difference, DocumentChange, difference
@@ -23,29 +25,63 @@ from quorate.wording import counted, in_number, person
 _MOST_CHANGES = 10  # changes of inputs and settings, in a summary
 _ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
 _AUDIT_ANEW = f"or take 'checked' out of {NAME}, run, and draw a new plan: quorate audit plan"
+_TO_SERVE: Any = {"rich_help_panel": "To have texts annotated", "show_default": False}
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run here to end.")]
 Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="A note on this version.")]
 
 
-@app.command(epilog="Examples:\n\nquorate init exports/*.json\n\nquorate init crowd.jsonl && quorate run")
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate init exports/*.json\n\n"
+    "quorate init crowd.jsonl && quorate run\n\n"
+    "quorate init texts.txt --labels PER,LOC --guidelines guidelines.md && quorate serve"
+)
 def init(
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="FILE", help="What to combine; by default, what is found in this folder."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help=f"Replace the {NAME} that is there.")] = False,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", help="Have texts annotated (quorate serve), with these labels: PER,LOC.", **_TO_SERVE),
+    ] = None,
+    guidelines: Annotated[
+        Path | None, typer.Option("--guidelines", metavar="FILE", help="How to mark, in Markdown.", **_TO_SERVE)
+    ] = None,
+    per_document_min: Annotated[
+        int | None, typer.Option("--per-document-min", min=1, help="Annotators of a document, at least.", **_TO_SERVE)
+    ] = None,
+    per_document_max: Annotated[
+        int | None, typer.Option("--per-document-max", min=1, help="Annotators of a document, at most.", **_TO_SERVE)
+    ] = None,
+    overlaps: Annotated[
+        Overlaps | None, typer.Option("--overlaps", help="Which spans of one annotator may overlap.", **_TO_SERVE)
+    ] = None,
 ) -> None:
     """Begin a project: look at the files, and write a quorate.toml with comments, to start from."""
     from quorate.project.draft import draft_settings_file
+    from quorate.project.texts import read_guidelines
     from quorate.storage.files.atomic import written_whole
 
     path = Path.cwd() / NAME
     if path.exists() and not force:
         raise SettingsError(f"{NAME} is here already (edit it, or replace it with --force)")
-    found = draft_settings_file(Path.cwd(), files or [])
-    with written_whole(path) as stream:
-        stream.write(found.text.encode())
-    say([*found.seen, f"{NAME} is written: look at it, then: quorate run"])
+    if guidelines is not None:
+        read_guidelines(guidelines)
+    given = {
+        "labels": labels,
+        "guidelines": None if guidelines is None else os.path.relpath(guidelines),
+        "per-document-min": per_document_min,
+        "per-document-max": per_document_max,
+        "overlaps": None if overlaps is None else overlaps.value,
+    }
+    serve = {name: value for name, value in given.items() if value is not None}
+    found = draft_settings_file(Path.cwd(), files or [], serve or None)
+    for name, content in {**found.texts, NAME: found.text.encode()}.items():
+        with written_whole(Path.cwd() / name) as stream:
+            stream.write(content)
+    say([*found.seen, f"{NAME} is written: look at it, then: quorate {'serve' if serve else 'run'}"])
 
 
 @app.command(

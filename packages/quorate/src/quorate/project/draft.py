@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, QuorateError
 from quorate.formats import read
 from quorate.formats.notes import some
 from quorate.formats.repeated import file_per_annotator, texts_by_file
+from quorate.project.tables import with_values
+from quorate.project.texts import Text, as_jsonl, plain_texts
 from quorate.wording import counted
 
 _ENDINGS = (".jsonl", ".json", ".conll", ".csv", ".tsv", ".zip", ".parquet", ".spacy", ".manifest", ".gz", ".qr")
 _NOT_INPUTS = ("consensus", "gold", "review", "known", "checked", "audit", "correct", "adjudicate", "meta")
 _OVERLAP = "overlap"  # in a note of the reader: spans were left out for want of layers
+_NOT_ANNOTATED = "nobody's annotations are in it (to have it annotated: --labels PER,LOC)"
 _HEAD = """\
 # What a quorate project reads, how it is combined, and what is written; all paths are relative to this folder.
 # 'quorate run' does the job, 'quorate status' says what is new. Options are those of the commands, without the dashes:
@@ -27,14 +31,18 @@ _HEAD = """\
 
 
 class Draft(NamedTuple):
-    """The text of the file, and what was seen, in sentences."""
+    """The text of the file, and what was seen, in sentences; ``texts`` are files to write for plain texts, by name."""
 
     text: str
     seen: list[str]
+    texts: Mapping[str, bytes] = MappingProxyType({})
 
 
-def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
+def draft_settings_file(folder: Path, given: Sequence[str], serve: Mapping[str, Any] | None = None) -> Draft:
     """The file for a new project in a folder: with the inputs that were given, or those that are found there.
+
+    With ``serve``, what the service is told, inputs may be texts that nobody has annotated; plain texts are to be
+    written once more, as JSONL.
 
     >>> import tempfile
     >>> from quorate.corpus.sample import sample
@@ -48,8 +56,20 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
     if not paths:
         raise InputError("no file with annotations in this folder (name them: quorate init exports/*.json)")
     seen, names, notes, numbered = [], [], list[str](), dict[str, list[int]]()
+    written: dict[str, bytes] = {}
     for path in paths:
-        corpus = _corpus(path, required=bool(given))
+        texts = _plain_texts(path) if given else None
+        if texts is not None and serve is None and _is_prose(texts):  # which a reader would take for columns of tags
+            raise InputError(_NOT_ANNOTATED, where=str(path))
+        if texts is not None and serve is not None:
+            name = _name(path.with_suffix(".jsonl"), folder)
+            if name in written or (folder / name).exists():
+                raise InputError(f"{name} is here already (name that, or move it away)", where=str(path))
+            names.append(name)
+            written[name] = as_jsonl(texts)
+            seen.append(f"{_name(path, folder)}: {counted(len(texts), 'text')}, written to {name}")
+            continue
+        corpus = _corpus(path, required=bool(given), annotated=serve is None)
         if corpus is not None:
             name = _name(path, folder)
             names.append(name)
@@ -66,7 +86,23 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
         seen.append(f"all {len(names):,} have the same texts: each is taken for one annotator's, named by the file")
     elif alike.note:
         seen.append(alike.note)
-    return Draft(_HEAD + _body(patterns_of(names), layers, each_of_one), seen)
+    text = settings_text(patterns_of(names), layers=layers, each_of_one=each_of_one, serve=serve)
+    return Draft(text, seen, written)
+
+
+def settings_text(
+    inputs: Sequence[str],
+    *,
+    layers: bool = False,
+    each_of_one: bool = False,
+    format: str | None = None,
+    serve: Mapping[str, Any] | None = None,
+) -> str:
+    """The text of the file for these inputs; with ``serve``, what the service is told."""
+    text = _HEAD + _body(inputs, layers, each_of_one)
+    if format is not None:
+        text = with_values(text, "aggregate", {"from": format})
+    return text if serve is None else with_values(text, "serve", serve)
 
 
 def _body(inputs: Sequence[str], layers: bool, each_of_one: bool) -> str:
@@ -113,7 +149,20 @@ def is_named_like_an_input(path: Path) -> bool:
     )
 
 
-def _corpus(path: Path, *, required: bool) -> Corpus | None:
+def _plain_texts(path: Path) -> list[Text] | None:
+    """The texts in a file that has nothing but texts; ``None`` if it is one for the readers of annotations."""
+    try:
+        return plain_texts(path.read_bytes(), path.name) if path.is_file() else None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
+
+
+def _is_prose(texts: Sequence[Text]) -> bool:
+    """Whether lines have as many words as they like, and not as many as there are columns."""
+    return len({len(line.split()) for one in texts for line in one.text.split("\n")}) > 1
+
+
+def _corpus(path: Path, *, required: bool, annotated: bool = True) -> Corpus | None:
     """The annotations in a file; ``None`` if it has none, or is no such file and need not be."""
     try:
         corpus = read(str(path))
@@ -121,14 +170,16 @@ def _corpus(path: Path, *, required: bool) -> Corpus | None:
         if required:
             raise
         return None
-    if not corpus.annotators:
+    if not corpus.annotators and (annotated or not required):
         if required:
-            raise InputError("nobody's annotations are in it", where=str(path))
+            raise InputError(_NOT_ANNOTATED, where=str(path))
         return None
     return corpus
 
 
 def _in_words(corpus: Corpus) -> str:
+    if not corpus.annotators:
+        return counted(len(corpus), "text")
     labels = [kind for kind in corpus.tagset().types if kind]
     who = counted(len(corpus.annotators), "annotator")
     return f"{counted(len(corpus), 'document')}, {who}, labels {some(labels, 6)}"

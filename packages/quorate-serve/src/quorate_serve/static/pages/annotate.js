@@ -32,7 +32,7 @@ function show(task) {
   element("save").disabled = !task;
   if (!task) { Object.assign(text, EMPTY); element("name").textContent = "Annotate"; return; }
   Object.assign(text, {
-    text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), overlaps: given.overlaps,
+    text: task.text, tokens: task.tokens, labels: given.labels, overlaps: given.overlaps,
     spans: draftOf("annotation", task.number) || task.spans || [], suggestions: task.suggestions || [],
   });
   element("name").textContent = task.training ? `To learn from: ${task.id}` : task.id;
@@ -45,8 +45,9 @@ async function next() {
   show(null);
   const isOnItsWay = savesOnTheirWay(outbox);
   try {
-    const { document: task, message } = await ask("POST", "/api/v1/queue/next");
-    if (task && isOnItsWay(task.number)) setTimeout(() => { if (!current) next(); }, 1000);
+    const { document: task, message, campaign } = await ask("POST", "/api/v1/queue/next");
+    if (campaign !== given.campaign) location.reload(); // labels or guidelines are others now; the document waits
+    else if (task && isOnItsWay(task.number)) setTimeout(() => { if (!current) next(); }, 1000);
     else if (task) show(task);
     else say(message);
   } catch (problem) {
@@ -98,7 +99,7 @@ async function learn(task, id) {
   say("");
   element("task").hidden = true;
   element("learned").hidden = false;
-  Object.assign(right, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), spans: saved.gold || [] });
+  Object.assign(right, { text: task.text, tokens: task.tokens, labels: given.labels, spans: saved.gold || [] });
   element("learned-name").focus();
   element("go-on").onclick = next;
 }

@@ -24,7 +24,7 @@ async function save() {
 }
 
 Object.assign(text, {
-  text: given.document.text, tokens: given.document.tokens, labels: given.labels.map((name) => ({ name })), overlaps: given.overlaps,
+  text: given.document.text, tokens: given.document.tokens, labels: given.labels, overlaps: given.overlaps,
   spans: given.document.proposed,
 });
 button.addEventListener("click", save);

@@ -1,10 +1,17 @@
-// Buttons that copy what an element holds: <button data-copies="id">. Without this script, or leave to copy, they stay hidden.
+// Buttons that copy what an element holds: <button data-copies="id">. Without this script they stay hidden.
+
+/** Browsers have a clipboard for pages only where the connection is safe; elsewhere a selection can be copied. */
+async function copy(element) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(element.textContent);
+  getSelection().selectAllChildren(element);
+  if (!document.execCommand("copy")) throw new Error("not copied");
+}
 
 for (const button of document.querySelectorAll("[data-copies]")) {
-  if (!navigator.clipboard) continue;
   button.hidden = false;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
-    button.textContent = "Copied";
+    const done = await copy(document.getElementById(button.dataset.copies)).then(() => true, () => false);
+    button.removeAttribute("aria-label");
+    button.textContent = done ? "Copied" : "Not copied: select it";
   });
 }

@@ -12,7 +12,7 @@ export function say(words) {
  * Put a document there, or take it away.
  * @param {HTMLElement & {text: string}} text
  * @param {{id: string, text: string, tokens: [number, number][]} | null} task
- * @param {{labels: string[], overlaps: string}} given
+ * @param {{labels: import("../spans/labels.js").Label[], overlaps: string}} given
  * @param {string} page the page's name, where there is no document
  */
 export function put(text, task, given, page) {
@@ -20,5 +20,5 @@ export function put(text, task, given, page) {
   element("name").textContent = task ? task.id : page;
   if (!task) return;
   element("note").value = "";
-  Object.assign(text, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), overlaps: given.overlaps });
+  Object.assign(text, { text: task.text, tokens: task.tokens, labels: given.labels, overlaps: given.overlaps });
 }
