@@ -208,6 +208,12 @@ _HEAD = """# Every crowd with gold
 Each method is fitted to all documents of a crowd without gold; strict F1 is in points. The crowds are those of people,
 of systems and language models, and of labelling rules that the tests use where they are beside the checkout.
 
+`mv` is a vote on every token, `span-vote` one on whole spans, of which half of those who saw the document must have
+marked each; `auto` is the default, and `without` … the default with one mechanism switched off. ± is the standard error
+of a mean difference in which rows that share texts (as those of one `ner`, `pico`, `hipe`) count as one. *Rise / fall*:
+in how many rows a method is above the default, and below it. Rules abstain from most tokens, where a vote finds
+nothing: compare methods by the columns of people and of systems too.
+
 """
 
 

@@ -17,6 +17,7 @@ from managing import bring_in, check_all, fit, gold, save
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
 from quorate.audit.sentences import Outcome, headline, notes
+from quorate.evaluate.describe import KnownF1
 from quorate_serve.auditing import keep_outcome, open_audit, outcome
 from quorate_serve.database import tables
 from quorate_serve.people import Role
@@ -57,7 +58,8 @@ def test_the_result_is_that_of_the_library(fitted: Team, tmp_path: Path) -> None
     words, page = Outcome.of(expected), html.unescape(fitted.client(Role.REVIEWER).get("/audit").text)
     assert f"{headline(words)}." in page
     assert all(line in page for line in notes(words))
-    assert headline(words) in html.unescape(fitted.client(Role.REVIEWER).get("/progress").text)
+    known = KnownF1.of_audit(expected.f1, 0.9, 15)
+    assert str(known) in html.unescape(fitted.client(Role.REVIEWER).get("/progress").text)
 
 
 def test_checks_are_decisions_that_say_of_which_audit(fitted: Team) -> None:

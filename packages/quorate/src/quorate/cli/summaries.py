@@ -81,6 +81,8 @@ def fit_summary(
     answer = [*_acceptance(accepted, places.get("review", "")), _headline(result, method)]
     to_know = _to_know(result, places, accepted) if written else ""
     known = how_good(agreement, f1, to_know, of=score_of(result))
+    if audited is not None and accepted is not None:
+        known += f" (of all {len(model.result_):,}, before any were left out)"
     answer += [known, *_written(places), *_dial(result)]
     if shares:
         answer += ambiguity_summary(result.ambiguity)

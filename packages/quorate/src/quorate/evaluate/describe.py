@@ -52,7 +52,7 @@ class KnownF1(NamedTuple):
         value, low, high = (f"{100 * each:.1f}" for each in self[:3])
         if self.by == "check":
             documents = counted(self.documents, "checked document")
-            return f"F1 {value} ({low} to {high}, if they were drawn at random) by {documents}"
+            return f"F1 of the others {value} ({low} to {high}) by {documents}, if they were drawn at random"
         held = "with" if self.by == "gold" else "guaranteed with"
         interval = "" if low == high else f" ({low} to {high}, {held} {100 * self.level:g} % confidence)"
         return f"F1 {value}{interval} by the {self.by} of {counted(self.documents, 'document')}"
@@ -62,7 +62,7 @@ class KnownF1(NamedTuple):
         """What documents show whose labels are known, predicted without knowing them.
 
         >>> str(KnownF1.of_check(Correction(30, (0.0,) * 5, 0.1, True, (0.61, 0.54, 0.68))))
-        'F1 61.0 (54.0 to 68.0, if they were drawn at random) by 30 checked documents'
+        'F1 of the others 61.0 (54.0 to 68.0) by 30 checked documents, if they were drawn at random'
         """
         return correction and cls(*correction.f1, LEVEL, correction.documents, "check")
 
