@@ -390,7 +390,10 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken, texts
                 raise SettingsError(f"{name}: --tag-column is for CoNLL columns (leave it out, or say --from conll)")
             if (texts is not None or taken.seen is not None) and kind.module not in _SPANS_IN_ROWS:
                 option = "--texts" if texts is not None else "--seen"
-                raise SettingsError(f"{name}: {option} is for tables of spans, in CSV or Parquet (leave it out)")
+                raise SettingsError(
+                    f"{name}: {option} is for tables of spans, in CSV or Parquet (name their columns document, "
+                    "annotator, start, end and label, or leave it out)"
+                )
             with _collector_at_rest() if kind.module in _DOCUMENT_A_RECORD else nullcontext():
                 assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges, source=given)
             assembly.introduce(given.profiles, name)

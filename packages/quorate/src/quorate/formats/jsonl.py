@@ -365,7 +365,7 @@ class _DocumentReader:
             raise ValueError(
                 f"'{what}' that are nobody's, as in a consensus (evaluate and convert take a consensus, a file at a "
                 f"time; {what} to combine go into 'annotations', known ones into 'gold'; if the file is one "
-                "annotator's, say --from records)"
+                "annotator's, say --from records; if each line is, call its key 'annotator')"
             )
         sequences = [*record.annotations.values(), *([] if record.gold is None else [record.gold])]
         unit = None if record.offset_unit is None else _unit(record.offset_unit)

@@ -108,7 +108,8 @@ def complete(found: Mapping[str, Marked], seen: Seen, *, told: bool, notes: Note
     else:
         raise InputError(
             f"{counted(len(missing), 'document has', 'documents have')} no row of some annotators, who marked nothing "
-            "there or did not see it (say --seen all, --seen marked, or --seen FILE with document,annotator)",
+            "there or did not see it (say --seen all, --seen marked, or --seen FILE with document,annotator; in Python "
+            "seen='all' and so on)",
             where=where,
         )
 
