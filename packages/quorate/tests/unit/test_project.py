@@ -176,6 +176,12 @@ def test_import_is_light() -> None:
     assert out.strip() == "[]"
 
 
+def test_a_fit_imports_no_scipy() -> None:
+    """To import it takes longer than a small fit."""
+    code = "import sys, quorate; quorate.BSC().fit(quorate.sample()); print('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 def _flags(parameter: Any) -> list[str]:
     return [*parameter.opts, *parameter.secondary_opts]
 

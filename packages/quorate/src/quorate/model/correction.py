@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 from quorate.model.candidates import Candidates
 
@@ -25,6 +24,7 @@ FEATURES = ("all", "confidence", "votes", "alone", "long")
 """The features by name: all spans, the confidence stated, the share of votes, one annotator alone, several tokens."""
 LEVEL = 0.9
 """How often the interval of F1 holds it, for documents drawn alike."""
+_MOST = 500.0  # log odds, beyond which e to their power is no number
 _SUREST = 1 - 1e-4  # of a probability that is corrected
 
 
@@ -41,7 +41,8 @@ def features(candidates: Candidates, stated: Floats) -> Floats:
 
 
 def _log_odds(probability: Floats) -> Floats:
-    return np.asarray(logit(np.clip(probability, 1 - _SUREST, _SUREST)))
+    p = np.clip(probability, 1 - _SUREST, _SUREST)
+    return np.asarray(np.log(p) - np.log1p(-p))
 
 
 class KindOfSpan(NamedTuple):
@@ -100,4 +101,4 @@ class Correction(NamedTuple):
 
 def corrected(probability: Floats, log_odds: Floats) -> Floats:
     """Probabilities with so much added to their log odds."""
-    return np.asarray(expit(_log_odds(probability) + log_odds))
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(_log_odds(probability) + log_odds, -_MOST, _MOST))))
