@@ -29,14 +29,18 @@ def test_a_benchmark_prints_help_and_scores_test_only_if_asked(path: Path) -> No
     assert ("--test" in done.stdout) is names_test
 
 
-FIGURES = {"crowds.md": "crowds.py", "coverage.md": "audit.py --test", "paper.md": "paper.py --test"}
+FIGURES = {
+    "crowds.md": "make crowds",
+    "coverage.md": "python benchmarks/audit.py --test -o docs/coverage.md",
+    "paper.md": "python benchmarks/paper.py --test -o docs/paper.md",
+}
 """The pages with figures of accuracy, and what writes each."""
 
 
 @pytest.mark.parametrize(("page", "command"), FIGURES.items())
 def test_a_page_with_figures_of_accuracy_names_the_command_that_writes_it(page: str, command: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    assert f"`python benchmarks/{command} -o docs/{page}`" in text
+    assert f"`{command}`" in text
 
 
 def test_no_other_page_has_a_table_of_accuracy() -> None:

