@@ -132,28 +132,6 @@ def test_what_nobody_saw_is_outside_and_sure_of_nothing() -> None:
     assert result[1].token_confidence == pytest.approx([1 / 3, 1 / 3], rel=1e-9)
 
 
-def test_what_is_known_is_given_as_it_is(sample: Corpus) -> None:
-    known = {document.id: document.gold for document in sample.documents[:20] if document.gold is not None}
-    with_known, without = (quorate.aggregate(sample, "mv-abstain", known=given) for given in (known, None))
-    for mine, other in zip(with_known, without, strict=True):
-        if mine.document.id in known:
-            assert tuple(mine.tags) == mine.document.gold
-            assert mine.confidence == pytest.approx(1.0, abs=1e-12)
-        else:
-            assert (mine.tags, mine.confidence) == (other.tags, other.confidence)
-
-
-def test_in_the_plain_scheme_it_is_the_vote_on_tokens() -> None:
-    rng = np.random.default_rng(3)
-    corpus = Corpus(
-        Document(str(n), ("w",) * 4, {name: tuple(map(str, rng.choice(["O", "b", "c"], 4))) for name in "xyz"})
-        for n in range(40)
-    )
-    silent, tokens = (quorate.aggregate(corpus, method) for method in ("mv-abstain", "mv"))
-    assert silent.tags == tokens.tags
-    np.testing.assert_array_equal(silent.confidence, tokens.confidence)
-
-
 @pytest.mark.parametrize("soft", [False, True])
 def test_weights_of_annotators_weigh_their_votes(soft: bool) -> None:
     """Three of the same source, each at a third, are one vote; halving everybody changes nothing."""

@@ -134,28 +134,6 @@ def test_of_spans_with_as_many_votes_the_earlier_then_the_longer_is_given() -> N
     assert given == [["B-P", "I-P", "O"], ["B-P", "I-P", "I-P"], ["O", "B-P"], ["O", "O"]]
 
 
-def test_what_is_known_is_given_as_it_is(sample: Corpus) -> None:
-    known = {document.id: document.gold for document in sample.documents[:20] if document.gold is not None}
-    with_known, without = (quorate.aggregate(sample, "span-vote", known=given) for given in (known, None))
-    for mine, other in zip(with_known, without, strict=True):
-        if mine.document.id in known:
-            assert tuple(mine.tags) == mine.document.gold
-            assert mine.confidence == pytest.approx(1.0, abs=1e-12)
-        else:
-            assert (mine.tags, mine.confidence) == (other.tags, other.confidence)
-
-
-def test_in_the_plain_scheme_it_is_the_vote_on_tokens() -> None:
-    rng = np.random.default_rng(3)
-    corpus = Corpus(
-        Document(str(n), ("w",) * 4, {name: tuple(map(str, rng.choice(["a", "b", "c"], 4))) for name in "xyz"})
-        for n in range(40)
-    )
-    spans, tokens = (quorate.aggregate(corpus, method) for method in ("span-vote", "mv"))
-    assert spans.tags == tokens.tags
-    np.testing.assert_array_equal(spans.confidence, tokens.confidence)
-
-
 def test_nothing_is_surer_than_what_it_contains(sample: Corpus) -> None:
     for consensus in quorate.aggregate(sample, "span-vote"):
         for span in consensus.spans:

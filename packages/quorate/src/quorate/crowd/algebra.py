@@ -100,6 +100,15 @@ def label_counts(crowd: Crowd) -> Floats:
     return counts.astype(np.float64).reshape(-1, J)
 
 
+def sums_between(values: NDArray[Any], start: Integers) -> NDArray[Any]:
+    """The sum of the values from each start to the next: how many tokens of each document are flagged, for example.
+
+    >>> sums_between(np.array([True, False, True]), np.array([0, 1, 1, 3])).tolist()
+    [1, 0, 1]
+    """
+    return np.diff(np.concatenate([[0], np.cumsum(values)])[start])
+
+
 def document_of_events(crowd: Crowd) -> Integers:
     """``[E]`` The document of every event."""
     return np.repeat(np.arange(crowd.n_docs), np.diff(crowd.event_start[crowd.doc_start]))

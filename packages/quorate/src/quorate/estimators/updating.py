@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document, Tag
+from quorate.crowd.algebra import sums_between
 from quorate.crowd.crowd import Cells, Crowd
 from quorate.crowd.encode import encode_known
 from quorate.errors import InputError, SettingsError
@@ -32,6 +33,7 @@ Integers = NDArray[np.int64]
 _LOCAL_PASSES = 3
 _FEW_TOKENS = 5_000  # that are not worth a second thread
 _NONE = np.zeros(0, np.int32)
+_NOWHERE = np.zeros(1, np.int64)  # where the documents of no corpus begin
 _MOST_SOURCES = 16  # models that are kept for what they put into documents
 
 
@@ -85,18 +87,18 @@ class FitState:
     def decided_documents(self) -> set[str]:
         """The ids of documents whose every label is known."""
         found = {name for name, codes in self.known.items() if len(codes) and (codes >= 0).all()}
-        corpus, starts, clamped = self.fitted_to or ((), (), None)
+        corpus, starts, clamped = self.fitted_to or (Corpus([]), _NOWHERE, None)
         if clamped is not None:
-            whole = np.diff(np.concatenate([[0], np.cumsum(clamped >= 0)])[starts]) == np.diff(starts)
+            whole = sums_between(clamped >= 0, starts) == np.diff(starts)
             found |= {corpus[int(d)].id for d in np.flatnonzero(whole & (np.diff(starts) > 0))}
         return found | self.decided
 
     def compared(self) -> set[str]:
         """Annotators who share a document with another or with known labels, as far as documents are left."""
-        corpus, starts, clamped = self.fitted_to or (Corpus(self.documents.values()), (), None)
+        corpus, starts, clamped = self.fitted_to or (Corpus(self.documents.values()), _NOWHERE, None)
         known = [name for name, codes in self.known.items() if (codes >= 0).any()]
         if clamped is not None:
-            some_known = np.diff(np.concatenate([[0], np.cumsum(clamped >= 0)])[starts]) > 0
+            some_known = sums_between(clamped >= 0, starts) > 0
             known += [corpus[int(d)].id for d in np.flatnonzero(some_known)]
         return corpus.compared() | {name for one in known for name in corpus[one].annotations}
 

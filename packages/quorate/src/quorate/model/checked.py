@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.crowd.algebra import document_of, spans_of_path
+from quorate.crowd.algebra import document_of, spans_of_path, sums_between
 from quorate.crowd.crowd import Crowd
 from quorate.model.candidates import Candidates, looked_up
 from quorate.model.correction import LEVEL, Correction, KindOfSpan, corrected, features
 from quorate.model.engines.protocol import Likely
-from quorate.model.spans import GivenSpans, SpanEvidence, highest_f1
+from quorate.model.spans import GivenSpans, SpanEvidence, chosen_by
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,7 +35,7 @@ def checked_documents(crowd: Crowd) -> Integers:
     """The documents of which every label is known, and which somebody labelled."""
     if crowd.known is None:
         return np.zeros(0, np.int64)
-    open_labels = np.diff(np.concatenate([[0], np.cumsum(crowd.known < 0)])[crowd.doc_start])
+    open_labels = sums_between(crowd.known < 0, crowd.doc_start)
     events = np.diff(crowd.event_start[crowd.doc_start])
     return np.flatnonzero((open_labels == 0) & (events > 0))
 
@@ -63,14 +63,10 @@ class _Checked(NamedTuple):
         usual = float(self.given.elsewhere.sum() / max(length.sum(), 1))
         return (lost + prior * usual) / max(float(length[documents].sum()) + prior, 1.0)
 
-    def chosen(self, documents: Integers) -> Flags:
-        """The spans to give out, by what some of the documents say."""
-        probability = corrected(self.given.stated, self.inputs @ self.weights(documents))
-        labelled = np.diff(self.evidence.candidates.pair_start) > 0
-        probability = np.where(labelled[self.evidence.candidates.document], probability, 0.0)
-        length = np.diff(self.evidence.crowd.doc_start)[labelled].sum()
-        expected = float(probability.sum() + self.missed(documents) * length)
-        return highest_f1(self.evidence.engine.best_set, probability, expected)
+    def correction(self, documents: Integers) -> Correction:
+        """What some of the documents say, if it is to choose the spans."""
+        weights = tuple(self.weights(documents).tolist())
+        return Correction(len(documents), weights, self.missed(documents), True, (0.0, 0.0, 1.0))
 
     def counts(self, chosen: Flags, documents: Integers) -> Floats:
         """``[3, documents]`` Spans right, given and true, if these are given out."""
@@ -90,21 +86,19 @@ def learned_correction(crowd: Crowd, evidence: SpanEvidence, given: GivenSpans) 
     checked = _Checked(evidence, given, features(evidence.candidates, given.stated), right, true)
     by_correction, by_default = [], []
     for fold in _folds(evidence.candidates, given.stated, documents):
-        chosen = checked.chosen(np.setdiff1d(documents, fold))
+        chosen = chosen_by(checked.correction(np.setdiff1d(documents, fold)), evidence, given)
         by_correction.append(checked.counts(chosen, fold))
         by_default.append(checked.counts(given.chosen, fold))
     with_it, without = np.concatenate(by_correction, axis=1), np.concatenate(by_default, axis=1)
     if not (without[1] + without[2]).sum():
         return None
     chooses = bool(_f1(with_it.sum(axis=1)) > _f1(without.sum(axis=1)))
-    weights = checked.weights(documents)
-    return Correction(
-        len(documents),
-        tuple(weights.tolist()),
-        checked.missed(documents),
-        chooses,
-        _interval(with_it if chooses else without),
-        _kinds(evidence.candidates, given.stated, corrected(given.stated, checked.inputs @ weights)),
+    correction = checked.correction(documents)
+    now = corrected(given.stated, correction.log_odds(evidence.candidates, given.stated))
+    return correction._replace(
+        chooses=chooses,
+        f1=_interval(with_it if chooses else without),
+        kinds=_kinds(evidence.candidates, given.stated, now),
     )
 
 

@@ -24,7 +24,6 @@ FEATURES = ("all", "confidence", "votes", "alone", "long")
 """The features by name: all spans, the confidence stated, the share of votes, one annotator alone, several tokens."""
 LEVEL = 0.9
 """How often the interval of F1 holds it, for documents drawn alike."""
-_MOST = 500.0  # log odds, beyond which e to their power is no number
 _SUREST = 1 - 1e-4  # of a probability that is corrected
 
 
@@ -101,4 +100,4 @@ class Correction(NamedTuple):
 
 def corrected(probability: Floats, log_odds: Floats) -> Floats:
     """Probabilities with so much added to their log odds."""
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(_log_odds(probability) + log_odds, -_MOST, _MOST))))
+    return np.asarray(np.exp(-np.logaddexp(0.0, -_log_odds(probability) - log_odds)))

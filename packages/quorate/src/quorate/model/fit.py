@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
-from quorate.crowd.algebra import only_documents
+from quorate.crowd.algebra import only_documents, sums_between
 from quorate.crowd.changes import changed, with_notes
 from quorate.crowd.crowd import AnnotatorPriors, Crowd, Note
 from quorate.crowd.hold_out import MOST_FOLDS, HeldOut, folds
@@ -268,7 +268,7 @@ def _labelled(crowd: Crowd, teaches: NDArray[np.bool_] | None) -> Crowd:
     if teaches is None:
         teaches = _given_labels(crowd)
     if crowd.known is not None:
-        teaches = teaches | (np.diff(np.concatenate([[0], np.cumsum(crowd.known >= 0)])[crowd.doc_start]) > 0)
+        teaches = teaches | (sums_between(crowd.known >= 0, crowd.doc_start) > 0)
     return _with_documents(crowd, teaches)
 
 

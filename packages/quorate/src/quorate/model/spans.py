@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.schemes import Scheme
 from quorate.corpus.tags import TagSet
-from quorate.crowd.algebra import Spans, labels_of_spans, ranges_of, seen_pairs
+from quorate.crowd.algebra import Spans, labels_of_spans, ranges_of, seen_pairs, sums_between
 from quorate.crowd.crowd import Crowd
 from quorate.errors import SettingsError
 from quorate.model import loop
@@ -135,7 +135,8 @@ def clamped_documents(crowd: Crowd) -> NDArray[np.bool_]:
 
 def _known_labels(crowd: Crowd) -> NDArray[np.int64]:
     """``[D]`` How many labels of each document are known."""
-    return np.diff(np.concatenate([[0], np.cumsum(crowd.known >= 0)])[crowd.doc_start])  # type: ignore[operator]
+    assert crowd.known is not None
+    return sums_between(crowd.known >= 0, crowd.doc_start)
 
 
 def fit_spans(evidence: SpanEvidence) -> SpanModel:
@@ -171,8 +172,8 @@ class GivenSpans(NamedTuple):
 
     ``of_sets [C]`` is the probability by the span model alone, ``true [C]`` with the token model's share in it, and
     ``stated [C]`` the one by which spans are chosen, before it is calibrated. ``elsewhere [D]`` is how many true spans
-    each document is expected to have that are no candidates: those that the token model finds unlikely, and those that
-    nobody touched.
+    each document is expected to have that are no candidates: those that the token model finds unlikely, which are
+    ``beside [D]`` the spans where these are chosen, and those that nobody touched.
     """
 
     of_sets: Floats
@@ -180,6 +181,7 @@ class GivenSpans(NamedTuple):
     stated: Floats
     chosen: Chosen
     elsewhere: Floats
+    beside: Floats
 
 
 def given_spans(
@@ -207,11 +209,11 @@ def given_spans(
     true = np.minimum(true, most)
     rest = _no_candidates(candidates, beginning, 1.0 if model is None else _TOKEN_SHARE)
     rate = _unseen_rate(candidates, true, crowd.doc_start) if model is None else model.unseen
-    elsewhere = rest + np.maximum(rate * np.diff(crowd.doc_start) - rest, 0.0)
+    elsewhere = np.maximum(rest, rate * np.diff(crowd.doc_start))
     beside = _no_candidates(candidates, evidence.beginning, _TOKEN_SHARE)
-    found = GivenSpans(of_sets, true, stated, np.zeros(len(true), np.bool_), elsewhere)
+    found = GivenSpans(of_sets, true, stated, np.zeros(len(true), np.bool_), elsewhere, beside)
     if correction is not None:
-        found, beside = _with_correction(found, beside, evidence, correction)
+        found = _with_correction(found, evidence, correction)
     expected = float(found.true.sum() + found.elsewhere.sum())
     if settings.dialled:
         chosen = _dialled(engine.best_set, found.true, expected, settings)
@@ -220,14 +222,17 @@ def given_spans(
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not depend on how sure one may be of them
-        chosen = _highest_f1_apart(evidence, found.stated, beside)
+        chosen = _highest_f1_apart(evidence, found)
     return found._replace(chosen=chosen)
 
 
-def _with_correction(
-    found: GivenSpans, beside: Floats, evidence: SpanEvidence, correction: Correction
-) -> tuple[GivenSpans, Floats]:
-    """What checked documents make of the spans of others that somebody labelled, and of spans ``beside [D]`` them."""
+def chosen_by(correction: Correction, evidence: SpanEvidence, found: GivenSpans) -> Chosen:
+    """The spans to give out by a correction of what was ``found`` without one."""
+    return _highest_f1_apart(evidence, _with_correction(found, evidence, correction))
+
+
+def _with_correction(found: GivenSpans, evidence: SpanEvidence, correction: Correction) -> GivenSpans:
+    """What checked documents make of the spans of others that somebody labelled."""
     candidates = evidence.candidates
     labelled = (np.diff(candidates.pair_start) > 0) & ~evidence.clamped
     here = labelled[candidates.document]
@@ -240,8 +245,9 @@ def _with_correction(
         elsewhere=np.where(labelled, missed, found.elsewhere),
     )
     if not correction.chooses:
-        return now, beside
-    return now._replace(stated=np.where(here, true, found.stated)), np.where(labelled, missed, beside)
+        return now
+    beside = np.where(labelled, missed, found.beside)
+    return now._replace(stated=np.where(here, true, found.stated), beside=beside)
 
 
 def _no_candidates(candidates: Candidates, beginning: Floats | None, share: float) -> Floats:
@@ -349,7 +355,7 @@ def _least_label(candidates: Candidates, posterior: Floats, tagset: TagSet) -> F
 
 def _by_document(values: Floats, candidates: Candidates) -> Floats:
     """``[D]`` Sums over the candidates of each document."""
-    return np.asarray(np.diff(np.concatenate([[0.0], np.cumsum(values)])[candidates.first]))
+    return sums_between(values, candidates.first)
 
 
 def _least(given: GivenSpans, first: NDArray[np.int64]) -> Floats:
@@ -388,19 +394,17 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
     return max(untouched - never, 0.0) / max(float(length[several].sum()), 1.0)
 
 
-def _highest_f1_apart(evidence: SpanEvidence, stated: Floats, beside: Floats) -> Chosen:
-    """The spans of the highest expected F1 of documents that somebody labelled; and of those whose labels are known,
-    and of those that nobody labelled, by themselves.
+def _highest_f1_apart(evidence: SpanEvidence, found: GivenSpans) -> Chosen:
+    """The spans of the highest expected F1 of labelled documents, of known ones, and of the others, each on its own.
 
-    So what is given out of the first does not depend on the others. ``beside [D]`` are true spans that are no
-    candidates.
+    So what is given out of the first does not depend on the others.
     """
     candidates, engine = evidence.candidates, evidence.engine
     labelled, clamped = np.diff(candidates.pair_start) > 0, evidence.clamped
-    chosen = np.zeros(len(stated), np.bool_)
+    chosen = np.zeros(len(found.stated), np.bool_)
     for documents in (labelled & ~clamped, labelled & clamped, ~labelled):
-        of_these = np.where(documents[candidates.document], stated, 0.0)
-        chosen |= highest_f1(engine.best_set, of_these, float(of_these.sum() + beside[documents].sum()))
+        of_these = np.where(documents[candidates.document], found.stated, 0.0)
+        chosen |= highest_f1(engine.best_set, of_these, float(of_these.sum() + found.beside[documents].sum()))
     return chosen
 
 

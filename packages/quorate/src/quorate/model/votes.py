@@ -107,7 +107,8 @@ def span_majority(crowd: Crowd, *, threads: int | None = None) -> Votes:
     engine = SpanEngine(found, np.zeros(len(found.start)), threads=threads)
     chosen = engine.best_set(_gains(found))
     evidence = SpanEvidence(crowd, found, engine, clamped_documents(crowd), None)
-    given = GivenSpans(found.votes(), found.votes(), found.votes(), chosen, np.zeros(crowd.n_docs))
+    votes, nothing = found.votes(), np.zeros(crowd.n_docs)
+    given = GivenSpans(votes, votes, votes, chosen, nothing, nothing)
     voted = with_spans(evidence, given, tokens.decoded)
     posterior = by_label(found, given.true, crowd.tagset, crowd.n_tokens)
     nobody = np.diff(crowd.event_start) == 0

@@ -18,7 +18,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.schemes import Invalid
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet
-from quorate.crowd.algebra import laid_end_to_end
+from quorate.crowd.algebra import laid_end_to_end, sums_between
 from quorate.crowd.crowd import Crowd
 from quorate.errors import SettingsError, knows_its_options
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
@@ -250,7 +250,7 @@ class Result:
 
     def known_documents(self) -> set[str]:
         """The ids of documents of which some labels were known in the fit."""
-        count = np.diff(np.concatenate([[0], np.cumsum(self._known)])[self._doc_start])
+        count = sums_between(self._known, self._doc_start)
         return {self.corpus[int(d)].id for d in np.flatnonzero(count)}
 
     def only(self, documents: Sequence[int]) -> Result:
@@ -310,7 +310,7 @@ class Result:
         unmarked = np.zeros(len(decoded.path), np.bool_)
         for first, spans in zip(self._doc_start.tolist(), self.spans, strict=False):
             unmarked[[first + token for span in spans if span.sure < least for token in span.tokens]] = True
-        changed = np.diff(np.concatenate([[0], np.cumsum(unmarked)])[self._doc_start]) > 0
+        changed = sums_between(unmarked, self._doc_start) > 0
         with np.errstate(divide="ignore"):
             at_most = np.log1p(-self._stated.documents)  # what the document was before is not true then
         part = decoded._replace(

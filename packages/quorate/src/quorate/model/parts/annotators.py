@@ -7,6 +7,7 @@ label given each truth, takes rows of expected counts back, and knows its KL. An
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, Self
 
@@ -136,9 +137,9 @@ def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
     return np.minimum(cells.annotator, n_annotators)
 
 
-def _check_shapes(model: Annotators, arrays: dict[str, Floats]) -> None:
+def _check_shapes(own: dict[str, Floats], arrays: dict[str, Floats]) -> None:
     """``ValueError`` unless the arrays of a file are counts, as many as the model has."""
-    check_arrays(arrays, {name: array.shape for name, array in model.arrays().items()}, counts=True)
+    check_arrays(arrays, {name: array.shape for name, array in own.items()}, counts=True)
 
 
 def _by_annotator(cells: Cells, values: Floats) -> Floats:
@@ -150,11 +151,50 @@ def _by_annotator(cells: Cells, values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """*acc*: right with probability π, else any other label alike. ``counts[k]`` is (right, wrong)."""
+class _RightWrong(ABC):
+    """What models share that count right and wrong labels of each annotator, whatever stood before."""
 
     prior: AnnotatorPrior
     counts: Floats
+
+    @abstractmethod
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """With the counts of right and wrong that are expected."""
+
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With counts of both."""
+        return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
+
+    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
+        """Their counts are as those of any others."""
+        return self.mixed(source.updated(cells, counts), 1.0, sign)
+
+    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
+        """New ones have no counts."""
+        return replace(self, prior=self.prior._replace(of_each=priors), counts=_with_room(self.counts, n_annotators))
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """One for all previous labels."""
+        return _one_matrix(self.prior)
+
+    def collapsed(self) -> Self:
+        """It does not look at them."""
+        return self
+
+    def arrays(self) -> dict[str, Floats]:
+        """The counts."""
+        return {"annotators": self.counts}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file."""
+        _check_shapes(self.arrays(), arrays)
+        return replace(self, counts=arrays["annotators"])
+
+
+@dataclass(frozen=True)
+class Accuracy(_RightWrong):
+    """*acc*: right with probability π, else any other label alike. ``counts[k]`` is (right, wrong)."""
 
     @classmethod
     def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
@@ -181,31 +221,10 @@ class Accuracy:
         right = counts[_own_label(cells)]
         return replace(self, counts=_by_annotator(cells, np.stack([right, counts.sum(axis=1) - right], axis=1)))
 
-    def mixed(self, other: Self, own: float, others: float) -> Self:
-        """With counts of both."""
-        return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
-
-    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
-        """Their counts are as those of any others."""
-        return self.mixed(source.updated(cells, counts), 1.0, sign)
-
-    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
-        """New ones have no counts."""
-        return replace(self, prior=self.prior._replace(of_each=priors), counts=_with_room(self.counts, n_annotators))
-
     def kl(self) -> float:
         """Σ of Betas."""
         prior = self.prior.right_wrong_of(len(self.counts))
         return divergence(prior + self.counts, prior, point=self.prior.point)
-
-    @property
-    def matrix_shape(self) -> tuple[int, int, int]:
-        """One for all previous labels."""
-        return _one_matrix(self.prior)
-
-    def collapsed(self) -> Annotators:
-        """It does not look at them."""
-        return self
 
     def matrix(self, annotator: int) -> Floats:
         """π on the diagonal, the rest spread evenly."""
@@ -214,15 +233,6 @@ class Accuracy:
     def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
         """Right and wrong, whatever the truth."""
         return _right_wrong_cells(self.counts[:, None], len(labels))
-
-    def arrays(self) -> dict[str, Floats]:
-        """The counts."""
-        return {"annotators": self.counts}
-
-    def restored(self, arrays: dict[str, Floats]) -> Self:
-        """With counts from a file."""
-        _check_shapes(self, arrays)
-        return replace(self, counts=arrays["annotators"])
 
 
 @dataclass(frozen=True)
@@ -322,16 +332,13 @@ class Spammer:
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
-        _check_shapes(self, arrays)
+        _check_shapes(self.arrays(), arrays)
         return replace(self, knew=arrays["annotators"], habits=arrays["habits"])
 
 
 @dataclass(frozen=True)
-class ClassVector:
+class ClassVector(_RightWrong):
     """*CV*: an accuracy for each true label. ``counts[k, j]`` is (right, wrong)."""
-
-    prior: AnnotatorPrior
-    counts: Floats
 
     @classmethod
     def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
@@ -360,31 +367,10 @@ class ClassVector:
         wrong[_own_label(cells)] = 0.0
         return replace(self, counts=np.stack([right, _by_annotator(cells, wrong)], axis=2))
 
-    def mixed(self, other: Self, own: float, others: float) -> Self:
-        """With counts of both."""
-        return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
-
-    def changed(self, cells: Cells, counts: Floats, sign: float, source: Self) -> Self:
-        """Their counts are as those of any others."""
-        return self.mixed(source.updated(cells, counts), 1.0, sign)
-
-    def grown(self, n_annotators: int, priors: AnnotatorPriors) -> Self:
-        """New ones have no counts."""
-        return replace(self, prior=self.prior._replace(of_each=priors), counts=_with_room(self.counts, n_annotators))
-
     def kl(self) -> float:
         """Σ of Betas."""
         prior = self.prior.right_wrong_of(len(self.counts))[:, None]
         return divergence(prior + self.counts, prior, point=self.prior.point)
-
-    @property
-    def matrix_shape(self) -> tuple[int, int, int]:
-        """One for all previous labels."""
-        return _one_matrix(self.prior)
-
-    def collapsed(self) -> Annotators:
-        """It does not look at them."""
-        return self
 
     def matrix(self, annotator: int) -> Floats:
         """π_j on the diagonal, the rest of each row spread evenly."""
@@ -393,15 +379,6 @@ class ClassVector:
     def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
         """Right and wrong for each truth."""
         return _right_wrong_cells(self.counts[:, labels], len(labels))
-
-    def arrays(self) -> dict[str, Floats]:
-        """The counts."""
-        return {"annotators": self.counts}
-
-    def restored(self, arrays: dict[str, Floats]) -> Self:
-        """With counts from a file."""
-        _check_shapes(self, arrays)
-        return replace(self, counts=arrays["annotators"])
 
 
 def summed_by(keys: NDArray[np.int64], values: Floats) -> tuple[NDArray[np.int64], Floats]:

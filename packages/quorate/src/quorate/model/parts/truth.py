@@ -5,6 +5,7 @@ Each is an immutable part of the loop: it gives a :class:`Chain`, takes expected
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, Self
 
@@ -67,17 +68,40 @@ class Truth(Protocol):
 
 
 @dataclass(frozen=True)
-class Markov:
+class _Dirichlets(ABC):
+    """What models share whose probabilities have Dirichlets: their concentrations before and after data."""
+
+    prior: Floats
+    posterior: Floats
+    point: bool
+
+    @abstractmethod
+    def updated(self, counts: LabelCounts) -> Self:
+        """Prior and counts."""
+
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """Prior, and counts of both."""
+        mine, theirs = self.posterior - self.prior, self.updated(counts).posterior - self.prior
+        return replace(self, posterior=self.prior + own * mine + others * theirs)
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
+        """The prior is in it once."""
+        return replace(self, posterior=self.posterior + sign * (self.updated(counts).posterior - self.prior))
+
+    def kl(self) -> float:
+        """Σ over all Dirichlets."""
+        return divergence(self.posterior, self.prior, point=self.point)
+
+
+@dataclass(frozen=True)
+class Markov(_Dirichlets):
     """T_j ~ Dir(γ_j). Forbidden transitions are left out of the Dirichlets.
 
     Row ``start_row`` also stands before the first token: the row of ``O``, or in the plain scheme one of its own.
     """
 
-    prior: Floats
-    posterior: Floats
     start_row: int
     end: Floats
-    point: bool = False
 
     @classmethod
     def of(cls, tagset: TagSet, gamma0: float, *, point: bool = False) -> Self:
@@ -87,7 +111,7 @@ class Markov:
         if start_row is None:
             start_row = len(prior)
             prior = np.vstack([prior, np.full(len(prior), gamma0)])
-        return cls(prior, prior, start_row, log_mask(tagset.allowed_last), point)
+        return cls(prior, prior, point, start_row, log_mask(tagset.allowed_last))
 
     def chain(self, view: View | None = None) -> Chain:
         """Every row of T, and the one before the first token."""
@@ -101,19 +125,6 @@ class Markov:
         posterior[self.start_row] += counts.first
         return replace(self, posterior=np.where(self.prior > 0, posterior, 0.0))
 
-    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
-        """What the scheme forbids stays out."""
-        mine, theirs = self.posterior - self.prior, self.updated(counts).posterior - self.prior
-        return replace(self, posterior=self.prior + own * mine + others * theirs)
-
-    def changed(self, counts: LabelCounts, sign: float) -> Self:
-        """The prior is in it once."""
-        return replace(self, posterior=self.posterior + sign * (self.updated(counts).posterior - self.prior))
-
-    def kl(self) -> float:
-        """Σ over the rows of T."""
-        return divergence(self.posterior, self.prior, point=self.point)
-
     def arrays(self) -> dict[str, Floats]:
         """The concentrations."""
         return {"transitions": self.posterior}
@@ -124,19 +135,16 @@ class Markov:
 
 
 @dataclass(frozen=True)
-class Independent:
+class Independent(_Dirichlets):
     """t ~ Cat(p), p ~ Dir(γ): every token by itself."""
 
-    prior: Floats
-    posterior: Floats
     end: Floats
-    point: bool = False
 
     @classmethod
     def of(cls, tagset: TagSet, gamma0: float, *, point: bool = False) -> Self:
         """The model before any data."""
         prior = np.full(len(tagset.labels), gamma0)
-        return cls(prior, prior, np.zeros(len(prior)), point)
+        return cls(prior, prior, point, np.zeros(len(prior)))
 
     def chain(self, view: View | None = None) -> Chain:
         """The same row everywhere."""
@@ -146,19 +154,6 @@ class Independent:
     def updated(self, counts: LabelCounts) -> Self:
         """Prior and counts of all tokens."""
         return replace(self, posterior=self.prior + counts.all)
-
-    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
-        """Prior, and counts of both."""
-        mine, theirs = self.posterior - self.prior, self.updated(counts).posterior - self.prior
-        return replace(self, posterior=self.prior + own * mine + others * theirs)
-
-    def changed(self, counts: LabelCounts, sign: float) -> Self:
-        """The prior is in it once."""
-        return replace(self, posterior=self.posterior + sign * (self.updated(counts).posterior - self.prior))
-
-    def kl(self) -> float:
-        """Of p."""
-        return divergence(self.posterior, self.prior, point=self.point)
 
     def arrays(self) -> dict[str, Floats]:
         """The concentrations."""
